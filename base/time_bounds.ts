@@ -1,0 +1,44 @@
+/**
+ * Every time bound of the product in one table, in milliseconds. Programs that embed the entry points (tests do) hand in
+ * a changed table; no environment variable moves one of these.
+ *
+ * @module
+ */
+
+/** Time bounds in milliseconds. */
+export interface TimeBounds {
+  /** Foreground poll of a shell command (spec containment 13.4). */
+  readonly shellPoll: number;
+  /** Grace between SIGTERM and SIGKILL of a child tree (spec session 17.5). */
+  readonly childStopGrace: number;
+  /** From the first SIGTERM to a forced exit (spec session 17.3). */
+  readonly teardown: number;
+  /** Longest write-out of an open door connection at shutdown (spec door 1). */
+  readonly doorDrain: number;
+  /** Interval of the workdir size walk (spec session 21). */
+  readonly workdirWalk: number;
+  /** Idle component processes are let go after this (spec components 3.9). */
+  readonly componentIdle: number;
+  /** Longest wait for a component host to report ready. */
+  readonly componentHostStart: number;
+  /** One request to a registry or install source (spec cli 8.3). */
+  readonly registryRequest: number;
+  /** Name resolution of one host at launch (spec manifest 9.1). */
+  readonly resolveName: number;
+  /** TCP and TLS connect of an outgoing request. */
+  readonly httpConnect: number;
+}
+
+/** The bounds the product ships with. */
+export const DEFAULT_TIME_BOUNDS: TimeBounds = {
+  shellPoll: 20,
+  childStopGrace: 5_000,
+  teardown: 20_000,
+  doorDrain: 500,
+  workdirWalk: 10_000,
+  componentIdle: 30_000,
+  componentHostStart: 20_000,
+  registryRequest: 30_000,
+  resolveName: 5_000,
+  httpConnect: 10_000,
+};
