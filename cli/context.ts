@@ -1,0 +1,117 @@
+/**
+ * What a command gets from the process it runs in: streams, environment, home, time bounds. Commands read nothing else
+ * of the process, so a test runs one with a context of its own.
+ *
+ * A command is one file with one function `(context, options) => Promise<number>`: it prints its result to
+ * `context.stdout`, gives warnings to `context.warn`, throws `MurError` on failure and returns the exit status
+ * (spec cli 1).
+ *
+ * @module
+ */
+import { formatWarning, type Warning } from "../base/errors.ts";
+import { type MurmurHome, murmurHome } from "../base/murmur_home.ts";
+import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
+
+/** A text stream of the process. A stream its reader closed swallows what is written (spec cli 12.4). */
+export interface TextOutput {
+  readonly isTerminal: boolean;
+  /** Whether escape sequences may be written: a terminal, and `NO_COLOR` unset or empty. */
+  readonly color: boolean;
+  /** Writes text as it is. Returns false when the stream is closed. */
+  write(text: string): boolean;
+  /** Writes text and a newline. */
+  line(text: string): boolean;
+}
+
+/** Progress of long work, shown on a terminal after one second, and nowhere else. */
+export interface Progress {
+  update(label: string): void;
+  done(): void;
+}
+
+/** Read access to the environment. */
+export interface Environment {
+  get(name: string): string | undefined;
+  toObject(): Record<string, string>;
+}
+
+export interface CliContext {
+  /** Absolute path of the current directory. */
+  readonly cwd: string;
+  readonly env: Environment;
+  readonly stdout: TextOutput;
+  readonly stderr: TextOutput;
+  readonly bounds: TimeBounds;
+  /** `~/.murmur`; a relative home is taken against `cwd`. */
+  home(): MurmurHome;
+  warn(warning: Warning): void;
+  progress(label: string): Progress;
+}
+
+function textOutput(
+  stream: { writeSync(bytes: Uint8Array): number; isTerminal(): boolean },
+  env: Environment,
+): TextOutput {
+  const encoder = new TextEncoder();
+  const isTerminal = stream.isTerminal();
+  let open = true;
+  const write = (text: string): boolean => {
+    if (!open) return false;
+    let rest = encoder.encode(text);
+    try {
+      while (rest.length > 0) rest = rest.subarray(stream.writeSync(rest));
+      return true;
+    } catch {
+      // A reader that went away is no failure of the command (spec cli 1.1).
+      open = false;
+      return false;
+    }
+  };
+  return {
+    isTerminal,
+    color: isTerminal && !env.get("NO_COLOR"),
+    write,
+    line: (text) => write(`${text}\n`),
+  };
+}
+
+/** Shows a label on stderr when the work outlasts a second and stderr is a terminal. */
+export function terminalProgress(stderr: TextOutput, label: string): Progress {
+  if (!stderr.isTerminal) return { update: () => {}, done: () => {} };
+  let shown = false;
+  let current = label;
+  const show = () => {
+    shown = true;
+    stderr.write(`\r\x1b[K${current} …`);
+  };
+  const timer = setTimeout(show, 1_000);
+  Deno.unrefTimer(timer);
+  return {
+    update(next) {
+      current = next;
+      if (shown) show();
+    },
+    done() {
+      clearTimeout(timer);
+      if (shown) stderr.write("\r\x1b[K");
+    },
+  };
+}
+
+/** The context of this process. */
+export function processContext(bounds: TimeBounds = DEFAULT_TIME_BOUNDS): CliContext {
+  const env: Environment = Deno.env;
+  const cwd = Deno.cwd();
+  const stdout = textOutput(Deno.stdout, env);
+  const stderr = textOutput(Deno.stderr, env);
+  return {
+    cwd,
+    env,
+    stdout,
+    stderr,
+    bounds,
+    home: () => murmurHome(env, cwd),
+    warn: (warning) => void stderr.line(formatWarning(warning)),
+    progress: (label) => terminalProgress(stderr, label),
+  };
+}
