@@ -1,0 +1,475 @@
+/**
+ * The C library and the kernel calls this program needs beside what Deno offers, opened on first use through FFI.
+ *
+ * Every function answers like the kernel does: a value of zero or more, or a negative error number. Nothing here throws
+ * on a failed call, and nothing here decides anything. Linux on x86-64 and aarch64, glibc and musl; elsewhere
+ * {@linkcode libc} refuses.
+ *
+ * @module
+ */
+import { MurError, reasonOf } from "./errors.ts";
+
+/** Error numbers, as the kernel of x86-64 and aarch64 counts them. */
+export const ERRNO = {
+  EPERM: 1,
+  ENOENT: 2,
+  ESRCH: 3,
+  EINTR: 4,
+  EIO: 5,
+  ENXIO: 6,
+  EBADF: 9,
+  EAGAIN: 11,
+  ENOMEM: 12,
+  EACCES: 13,
+  EBUSY: 16,
+  EEXIST: 17,
+  EXDEV: 18,
+  ENODEV: 19,
+  ENOTDIR: 20,
+  EISDIR: 21,
+  EINVAL: 22,
+  ENFILE: 23,
+  EMFILE: 24,
+  ETXTBSY: 26,
+  EFBIG: 27,
+  ENOSPC: 28,
+  ESPIPE: 29,
+  EROFS: 30,
+  EMLINK: 31,
+  EPIPE: 32,
+  ENAMETOOLONG: 36,
+  ENOSYS: 38,
+  ENOTEMPTY: 39,
+  ELOOP: 40,
+  EOVERFLOW: 75,
+  EOPNOTSUPP: 95,
+  EDQUOT: 122,
+} as const;
+
+/** Flags of `open`. aarch64 numbers four of them differently. */
+export interface OpenFlags {
+  readonly RDONLY: number;
+  readonly WRONLY: number;
+  readonly RDWR: number;
+  readonly CREAT: number;
+  readonly EXCL: number;
+  readonly NOCTTY: number;
+  readonly TRUNC: number;
+  readonly APPEND: number;
+  readonly NONBLOCK: number;
+  readonly DIRECTORY: number;
+  readonly NOFOLLOW: number;
+  readonly CLOEXEC: number;
+  readonly PATH: number;
+}
+
+const ARM = Deno.build.arch === "aarch64";
+
+/** Flags of `open` on this machine. */
+export const O: OpenFlags = {
+  RDONLY: 0,
+  WRONLY: 0o1,
+  RDWR: 0o2,
+  CREAT: 0o100,
+  EXCL: 0o200,
+  NOCTTY: 0o400,
+  TRUNC: 0o1000,
+  APPEND: 0o2000,
+  NONBLOCK: 0o4000,
+  DIRECTORY: ARM ? 0o40000 : 0o200000,
+  NOFOLLOW: ARM ? 0o100000 : 0o400000,
+  CLOEXEC: 0o2000000,
+  PATH: 0o10000000,
+};
+
+/** `resolve` flags of `openat2`. */
+export const RESOLVE = { NO_MAGICLINKS: 0x02, NO_SYMLINKS: 0x04, BENEATH: 0x08 } as const;
+
+/** The current directory in place of a descriptor. */
+export const AT_FDCWD = -100;
+/** `unlinkat`: remove a directory. */
+export const AT_REMOVEDIR = 0x200;
+/** Do not follow a symbolic link in the last place. */
+export const AT_SYMLINK_NOFOLLOW = 0x100;
+/** The descriptor itself is meant, not a name below it. */
+export const AT_EMPTY_PATH = 0x1000;
+/** `renameat2`: refuse when the target exists. */
+export const RENAME_NOREPLACE = 1;
+/** `flock` operations. */
+export const LOCK = { SH: 1, EX: 2, NB: 4, UN: 8 } as const;
+/** `poll` events. */
+export const POLL = { IN: 1, PRI: 2, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
+/** `fcntl` commands. */
+export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4 } as const;
+/** Close-on-exec, the only descriptor flag. */
+export const FD_CLOEXEC = 1;
+/** `prctl` operations. */
+export const PRCTL = { GET_DUMPABLE: 3, SET_DUMPABLE: 4 } as const;
+
+/** What kind of file an entry is. */
+export type FileKind =
+  | "file"
+  | "directory"
+  | "symlink"
+  | "fifo"
+  | "socket"
+  | "character-device"
+  | "block-device"
+  | "unknown";
+
+const KIND_BY_MODE: Readonly<Record<number, FileKind>> = {
+  0o010000: "fifo",
+  0o020000: "character-device",
+  0o040000: "directory",
+  0o060000: "block-device",
+  0o100000: "file",
+  0o120000: "symlink",
+  0o140000: "socket",
+};
+
+/** Kind of a file from its `st_mode`. */
+export function kindOfMode(mode: number): FileKind {
+  return KIND_BY_MODE[mode & 0o170000] ?? "unknown";
+}
+
+/** What `statx` tells. */
+export interface FileStat {
+  readonly kind: FileKind;
+  /** Permission bits, `0o7777`. */
+  readonly mode: number;
+  readonly nlink: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly size: number;
+  /** Device and inode name a file whatever its path. */
+  readonly dev: bigint;
+  readonly ino: bigint;
+  /** Nanoseconds since the epoch. */
+  readonly atime: bigint;
+  readonly mtime: bigint;
+  readonly ctime: bigint;
+}
+
+/** One directory entry as the kernel gives it, name undecoded. */
+export interface RawDirEntry {
+  readonly name: Uint8Array<ArrayBuffer>;
+  readonly ino: bigint;
+  /** `unknown` when the file system does not say. */
+  readonly kind: FileKind;
+}
+
+/** Bytes of a path ending in NUL, as C wants it. */
+export type CString = Uint8Array<ArrayBuffer>;
+
+const encoder = new TextEncoder();
+
+/** Encodes a path for the kernel; `null` when it holds a NUL or an unpaired surrogate and so names no file. */
+export function cString(text: string): CString | null {
+  if (text.includes("\0") || !text.isWellFormed()) return null;
+  return encoder.encode(`${text}\0`);
+}
+
+const SYMBOLS = {
+  openat: { parameters: ["i32", "buffer", "i32", "u32"], result: "i32" },
+  openat2: { name: "syscall", parameters: ["i64", "i32", "buffer", "buffer", "usize"], result: "i32" },
+  statx: { name: "syscall", parameters: ["i64", "i32", "buffer", "i32", "u32", "buffer"], result: "i32" },
+  getdents64: { name: "syscall", parameters: ["i64", "i32", "buffer", "usize"], result: "i32" },
+  renameat2: { name: "syscall", parameters: ["i64", "i32", "buffer", "i32", "buffer", "u32"], result: "i32" },
+  close_range: { name: "syscall", parameters: ["i64", "u32", "u32", "u32"], result: "i32" },
+  mkdirat: { parameters: ["i32", "buffer", "u32"], result: "i32" },
+  linkat: { parameters: ["i32", "buffer", "i32", "buffer", "i32"], result: "i32" },
+  unlinkat: { parameters: ["i32", "buffer", "i32"], result: "i32" },
+  symlinkat: { parameters: ["buffer", "i32", "buffer"], result: "i32" },
+  readlinkat: { parameters: ["i32", "buffer", "buffer", "usize"], result: "i32" },
+  utimensat: { parameters: ["i32", "buffer", "buffer", "i32"], result: "i32" },
+  futimens: { parameters: ["i32", "buffer"], result: "i32" },
+  read: { parameters: ["i32", "buffer", "usize"], result: "i32" },
+  write: { parameters: ["i32", "buffer", "usize"], result: "i32" },
+  pread: { name: "pread64", parameters: ["i32", "buffer", "usize", "i64"], result: "i32" },
+  pwrite: { name: "pwrite64", parameters: ["i32", "buffer", "usize", "i64"], result: "i32" },
+  ftruncate: { name: "ftruncate64", parameters: ["i32", "i64"], result: "i32" },
+  fchmod: { parameters: ["i32", "u32"], result: "i32" },
+  fsync: { parameters: ["i32"], result: "i32" },
+  fdatasync: { parameters: ["i32"], result: "i32" },
+  flock: { parameters: ["i32", "i32"], result: "i32" },
+  close: { parameters: ["i32"], result: "i32" },
+  dup: { parameters: ["i32"], result: "i32" },
+  pipe2: { parameters: ["buffer", "i32"], result: "i32" },
+  kill: { parameters: ["i32", "i32"], result: "i32" },
+  fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
+  poll: { parameters: ["buffer", "u64", "i32"], result: "i32" },
+  prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
+  getuid: { parameters: [], result: "u32" },
+  geteuid: { parameters: [], result: "u32" },
+  errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
+} as const satisfies Deno.ForeignLibraryInterface;
+
+// Kernel call numbers; the calls newer than both machines have one number on each.
+const SYS = {
+  statx: ARM ? 291n : 332n,
+  getdents64: ARM ? 61n : 217n,
+  renameat2: ARM ? 276n : 316n,
+  close_range: 436n,
+  openat2: 437n,
+} as const;
+
+// Types, mode, links, owner, times, inode, size.
+const STATX_BASIC_STATS = 0x7ff;
+
+/** The calls, opened. Results are values of zero or more, or negative error numbers. */
+export class Libc {
+  readonly #c: Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+  readonly #errno: Deno.UnsafePointerView;
+  readonly #statBuffer = new Uint8Array(256);
+  readonly #statView = new DataView(this.#statBuffer.buffer);
+  readonly #how = new BigUint64Array(3);
+  readonly #howBytes = new Uint8Array(this.#how.buffer);
+
+  constructor(library: Deno.DynamicLibrary<typeof SYMBOLS>) {
+    this.#c = library.symbols;
+    const location = this.#c.errnoLocation();
+    if (location === null) throw new MurError("E-IO-003", "the C library does not tell error numbers");
+    // The location belongs to the thread; all calls here are synchronous and stay on it.
+    this.#errno = new Deno.UnsafePointerView(location);
+  }
+
+  #result(value: number): number {
+    return value >= 0 ? value : -this.#errno.getInt32();
+  }
+
+  /** `open` without a root. */
+  openat(dir: number, path: CString, flags: number, mode = 0): number {
+    return this.#result(this.#c.openat(dir, path, flags | O.CLOEXEC, mode));
+  }
+
+  /** `openat2`: `resolve` as {@linkcode RESOLVE}. */
+  openat2(dir: number, path: CString, flags: number, mode: number, resolve: number): number {
+    this.#how[0] = BigInt(flags | O.CLOEXEC);
+    this.#how[1] = BigInt(mode);
+    this.#how[2] = BigInt(resolve);
+    return this.#result(this.#c.openat2(SYS.openat2, dir, path, this.#howBytes, 24n));
+  }
+
+  /** `statx` of a name below `dir`, or of `dir` itself with {@linkcode AT_EMPTY_PATH}; an error number on failure. */
+  statx(dir: number, path: CString, flags: number): FileStat | number {
+    const result = this.#result(this.#c.statx(SYS.statx, dir, path, flags, STATX_BASIC_STATS, this.#statBuffer));
+    if (result < 0) return result;
+    const v = this.#statView;
+    const mode = v.getUint16(28, true);
+    const time = (at: number) => v.getBigInt64(at, true) * 1_000_000_000n + BigInt(v.getUint32(at + 8, true));
+    return {
+      kind: kindOfMode(mode),
+      mode: mode & 0o7777,
+      nlink: v.getUint32(16, true),
+      uid: v.getUint32(20, true),
+      gid: v.getUint32(24, true),
+      size: Number(v.getBigUint64(40, true)),
+      dev: (BigInt(v.getUint32(136, true)) << 32n) | BigInt(v.getUint32(140, true)),
+      ino: v.getBigUint64(32, true),
+      atime: time(64),
+      mtime: time(112),
+      ctime: time(96),
+    };
+  }
+
+  /** `statx` of an open descriptor. */
+  fstat(fd: number): FileStat | number {
+    return this.statx(fd, EMPTY, AT_EMPTY_PATH);
+  }
+
+  /** The next entries of a directory opened for reading, `.` and `..` left out; empty at the end. */
+  getdents(fd: number, buffer: Uint8Array<ArrayBuffer>): RawDirEntry[] | number {
+    for (;;) {
+      const length = this.#result(this.#c.getdents64(SYS.getdents64, fd, buffer, BigInt(buffer.length)));
+      if (length < 0) return length;
+      if (length === 0) return [];
+      const view = new DataView(buffer.buffer, buffer.byteOffset, length);
+      const entries: RawDirEntry[] = [];
+      for (let at = 0; at < length;) {
+        const size = view.getUint16(at + 16, true);
+        let end = at + 19;
+        while (buffer[end] !== 0) end++;
+        const name = buffer.slice(at + 19, end);
+        const dots = name[0] === 0x2e && (name.length === 1 || (name.length === 2 && name[1] === 0x2e));
+        if (!dots) {
+          const kind = KIND_BY_MODE[view.getUint8(at + 18) << 12] ?? "unknown";
+          entries.push({ name, ino: view.getBigUint64(at, true), kind });
+        }
+        at += size;
+      }
+      // A block of nothing but the two dots is not the end.
+      if (entries.length > 0) return entries;
+    }
+  }
+
+  mkdirat(dir: number, path: CString, mode: number): number {
+    return this.#result(this.#c.mkdirat(dir, path, mode));
+  }
+
+  renameat2(fromDir: number, from: CString, toDir: number, to: CString, flags: number): number {
+    return this.#result(this.#c.renameat2(SYS.renameat2, fromDir, from, toDir, to, flags));
+  }
+
+  linkat(fromDir: number, from: CString, toDir: number, to: CString, flags: number): number {
+    return this.#result(this.#c.linkat(fromDir, from, toDir, to, flags));
+  }
+
+  unlinkat(dir: number, path: CString, flags: number): number {
+    return this.#result(this.#c.unlinkat(dir, path, flags));
+  }
+
+  symlinkat(target: CString, dir: number, path: CString): number {
+    return this.#result(this.#c.symlinkat(target, dir, path));
+  }
+
+  /** Bytes of a link's target, or an error number. */
+  readlinkat(dir: number, path: CString): Uint8Array<ArrayBuffer> | number {
+    const buffer = new Uint8Array(4096);
+    const length = this.#result(this.#c.readlinkat(dir, path, buffer, BigInt(buffer.length)));
+    return length < 0 ? length : buffer.slice(0, length);
+  }
+
+  /** Times in nanoseconds since the epoch; `null` leaves one as it is. */
+  utimensat(dir: number, path: CString, atime: bigint | null, mtime: bigint | null, flags: number): number {
+    return this.#result(this.#c.utimensat(dir, path, timespecs(atime, mtime), flags));
+  }
+
+  /** As {@linkcode utimensat}, of an open descriptor. */
+  futimens(fd: number, atime: bigint | null, mtime: bigint | null): number {
+    return this.#result(this.#c.futimens(fd, timespecs(atime, mtime)));
+  }
+
+  read(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.read(fd, buffer, BigInt(buffer.length)));
+  }
+
+  write(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.write(fd, buffer, BigInt(buffer.length)));
+  }
+
+  pread(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
+    return this.#result(this.#c.pread(fd, buffer, BigInt(buffer.length), BigInt(offset)));
+  }
+
+  pwrite(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
+    return this.#result(this.#c.pwrite(fd, buffer, BigInt(buffer.length), BigInt(offset)));
+  }
+
+  ftruncate(fd: number, size: number): number {
+    return this.#result(this.#c.ftruncate(fd, BigInt(size)));
+  }
+
+  fchmod(fd: number, mode: number): number {
+    return this.#result(this.#c.fchmod(fd, mode));
+  }
+
+  fsync(fd: number): number {
+    return this.#result(this.#c.fsync(fd));
+  }
+
+  fdatasync(fd: number): number {
+    return this.#result(this.#c.fdatasync(fd));
+  }
+
+  /** Use with {@linkcode LOCK}`.NB`: a wait would hold the whole program. */
+  flock(fd: number, operation: number): number {
+    return this.#result(this.#c.flock(fd, operation));
+  }
+
+  close(fd: number): number {
+    return this.#result(this.#c.close(fd));
+  }
+
+  /** A close-on-exec pipe as `[read end, write end]`, or an error number. */
+  pipe(): [number, number] | number {
+    const pair = new Int32Array(2);
+    const result = this.#result(this.#c.pipe2(new Uint8Array(pair.buffer), O.CLOEXEC));
+    return result < 0 ? result : [pair[0]!, pair[1]!];
+  }
+
+  /** Signal 0 only asks whether the process exists; a negative pid names a process group. */
+  kill(pid: number, signal: number): number {
+    return this.#result(this.#c.kill(pid, signal));
+  }
+
+  fcntl(fd: number, command: number, argument = 0): number {
+    return this.#result(this.#c.fcntl(fd, command, BigInt(argument)));
+  }
+
+  /** Polls one descriptor; the events that came, 0 when the time ran out, or an error number. */
+  poll(fd: number, events: number, timeoutMs: number): number {
+    const record = new DataView(new ArrayBuffer(8));
+    record.setInt32(0, fd, true);
+    record.setInt16(4, events, true);
+    const result = this.#result(this.#c.poll(new Uint8Array(record.buffer), 1n, timeoutMs));
+    return result <= 0 ? result : record.getInt16(6, true);
+  }
+
+  prctl(operation: number, argument: number): number {
+    return this.#result(this.#c.prctl(operation, BigInt(argument), 0n, 0n, 0n));
+  }
+
+  /** Marks every descriptor from `first` on close-on-exec, so that no child inherits one (spec containment 19.11). */
+  closeOnExecFrom(first: number): number {
+    const CLOSE_RANGE_CLOEXEC = 4;
+    return this.#result(this.#c.close_range(SYS.close_range, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC));
+  }
+
+  getuid(): number {
+    return this.#c.getuid();
+  }
+
+  geteuid(): number {
+    return this.#c.geteuid();
+  }
+}
+
+const EMPTY: CString = new Uint8Array(1);
+
+function timespecs(atime: bigint | null, mtime: bigint | null): Uint8Array<ArrayBuffer> {
+  const UTIME_OMIT = 0x3fff_fffen;
+  const times = new BigInt64Array(4);
+  for (const [index, time] of [atime, mtime].entries()) {
+    if (time === null) {
+      times[2 * index + 1] = UTIME_OMIT;
+      continue;
+    }
+    // The nanoseconds count up from the second, also before 1970.
+    const rest = ((time % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+    times[2 * index] = (time - rest) / 1_000_000_000n;
+    times[2 * index + 1] = rest;
+  }
+  return new Uint8Array(times.buffer);
+}
+
+/** Names under which the C library is found, in the order they are tried. */
+const LIBRARY_NAMES = ["libc.so.6", `libc.musl-${Deno.build.arch}.so.1`, "libc.so"] as const;
+
+let opened: Libc | undefined;
+
+/**
+ * The C library of this process, opened on the first call.
+ *
+ * @throws {MurError} `E-IO-003` where the operating system or the machine is not served.
+ */
+export function libc(): Libc {
+  return opened ??= open();
+}
+
+function open(): Libc {
+  const { os, arch } = Deno.build;
+  if (os !== "linux" || (arch !== "x86_64" && arch !== "aarch64")) {
+    throw new MurError("E-IO-003", `contained file access is not available on ${os} ${arch}`, {
+      hint: "run on Linux, x86-64 or aarch64",
+    });
+  }
+  const reasons: string[] = [];
+  for (const name of LIBRARY_NAMES) {
+    try {
+      return new Libc(Deno.dlopen(name, SYMBOLS));
+    } catch (cause) {
+      reasons.push(`${name}: ${reasonOf(cause)}`);
+    }
+  }
+  throw new MurError("E-IO-003", `cannot open the C library (${reasons.join("; ")})`);
+}
