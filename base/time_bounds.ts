@@ -25,6 +25,8 @@ export interface TimeBounds {
   readonly registryRequest: number;
   /** Name resolution of one host at launch (spec manifest 9.1). */
   readonly resolveName: number;
+  /** Reply of one name server before the next is asked (spec containment 9.4). */
+  readonly nameserverReply: number;
   /** TCP and TLS connect of an outgoing request. */
   readonly httpConnect: number;
 }
@@ -40,5 +42,6 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   componentHostStart: 20_000,
   registryRequest: 30_000,
   resolveName: 5_000,
+  nameserverReply: 2_000,
   httpConnect: 10_000,
 };
