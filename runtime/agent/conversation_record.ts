@@ -6,8 +6,8 @@
  *
  * @module
  */
+import { writeFileAtomic } from "../../base/atomic_file.ts";
 import { reasonOf } from "../../base/errors.ts";
-import { newId } from "../../base/ids.ts";
 import { type Message, parseMessage, recordJson } from "./message.ts";
 
 /** Where a record lies. */
@@ -129,28 +129,6 @@ export function readRecord(path: string): RecordContent {
   }
 }
 
-/** Replaces a record in one step: written beside it, flushed, renamed over it. */
-export function replaceRecord(path: string, text: string): void {
-  const temporary = `${path}.${newId("evt")}`;
-  try {
-    const file = Deno.openSync(temporary, { write: true, createNew: true, mode: 0o600 });
-    try {
-      writeAll(file, new TextEncoder().encode(text));
-      file.syncDataSync();
-    } finally {
-      file.close();
-    }
-    Deno.renameSync(temporary, path);
-  } catch (cause) {
-    try {
-      Deno.removeSync(temporary);
-    } catch {
-      // Never made; the cause below is what matters.
-    }
-    throw cause;
-  }
-}
-
 function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   let rest = bytes;
   while (rest.length > 0) rest = rest.subarray(file.writeSync(rest));
@@ -167,45 +145,60 @@ export interface RecordOptions {
   readonly now?: () => number;
 }
 
+function headerLine(options: RecordOptions): string {
+  const header: RecordHeader = {
+    type: "murmur.record",
+    capsule: options.headerCapsule ?? "",
+    created_ms: (options.now ?? Date.now)(),
+  };
+  return `${JSON.stringify(header)}\n`;
+}
+
 /** One context's record, open for appending. Nothing is created before the first append. */
 export class ConversationRecord {
   readonly #options: RecordOptions;
   readonly #path: string;
-  readonly #recorded = new Set<string>();
-  #messages: readonly Message[] = [];
-  #usable: boolean;
+  readonly #recorded: Set<string>;
+  /** False when the context id names no directory or the record cannot be read: then nothing is recorded. */
+  readonly #usable: boolean;
   #failed = false;
   #reported = false;
-  /** Whether the file is known to start with a header, or needs none. */
-  #headed: boolean;
-
-  /** Reads what is there. A record that cannot be read, or a context id that names no directory, is reported. */
-  constructor(options: RecordOptions) {
-    this.#options = options;
-    this.#path = recordPath(options.location);
-    this.#headed = options.headerCapsule === null;
-    this.#usable = isContextSegment(options.location.contextId);
-    if (!this.#usable) {
-      this.#reportOnce(`context id '${options.location.contextId}' is not one path segment`);
-      return;
-    }
-    try {
-      const content = readRecord(this.#path);
-      if (content.firstSkipped !== null) {
-        options.report(`conversation record ${this.#path}: line ${content.firstSkipped} is no message and was skipped`);
-      }
-      this.#messages = content.entries.map(({ message }) => message);
-      for (const message of this.#messages) this.#recorded.add(message.id);
-      if (content.header !== null) this.#headed = true;
-    } catch (cause) {
-      this.#usable = false;
-      this.#reportOnce(reasonOf(cause));
-    }
-  }
 
   /** The messages found when the record was opened. */
-  get messages(): readonly Message[] {
-    return this.#messages;
+  readonly messages: readonly Message[];
+
+  private constructor(options: RecordOptions, messages: readonly Message[], unusable: string | null) {
+    this.#options = options;
+    this.#path = recordPath(options.location);
+    this.messages = messages;
+    this.#recorded = new Set(messages.map(({ id }) => id));
+    this.#usable = unusable === null;
+    if (unusable !== null) this.#reportOnce(unusable);
+  }
+
+  /**
+   * Reads what is there and, when a header is wanted, gives one to a record that has none. A record that cannot be read,
+   * or a context id that names no directory, is reported, and that conversation is not recorded.
+   */
+  static async open(options: RecordOptions): Promise<ConversationRecord> {
+    const { contextId } = options.location;
+    if (!isContextSegment(contextId)) {
+      return new ConversationRecord(options, [], `context id '${contextId}' is not one path segment`);
+    }
+    const path = recordPath(options.location);
+    try {
+      const content = readRecord(path);
+      if (content.firstSkipped !== null) {
+        options.report(`conversation record ${path}: line ${content.firstSkipped} is no message and was skipped`);
+      }
+      const headless = content.header === null && (content.entries.length > 0 || content.firstSkipped !== null);
+      if (options.headerCapsule !== null && headless) {
+        await writeFileAtomic(path, `${headerLine(options)}${Deno.readTextFileSync(path)}`, { mode: 0o600 });
+      }
+      return new ConversationRecord(options, content.entries.map(({ message }) => message), null);
+    } catch (cause) {
+      return new ConversationRecord(options, [], reasonOf(cause));
+    }
   }
 
   /** Tries again after a failure of the attempt before. */
@@ -231,7 +224,6 @@ export class ConversationRecord {
 
   #appendFresh(fresh: readonly Message[]): void {
     this.#makeDirectories();
-    if (!this.#headed) this.#addHeader();
     const file = Deno.openSync(this.#path, { read: true, append: true, create: true, mode: 0o600 });
     try {
       const { size } = file.statSync();
@@ -242,6 +234,7 @@ export class ConversationRecord {
         if (file.readSync(last) === 1 && last[0] !== 0x0a) writeAll(file, new Uint8Array([0x0a]));
       }
       const encoder = new TextEncoder();
+      if (size === 0 && this.#options.headerCapsule !== null) writeAll(file, encoder.encode(headerLine(this.#options)));
       for (const message of fresh) {
         writeAll(file, encoder.encode(`${recordJson(message)}\n`));
         this.#recorded.add(message.id);
@@ -257,20 +250,6 @@ export class ConversationRecord {
     for (const directory of [conversations, `${conversations}/${store}`, recordDirectory(this.#options.location)]) {
       Deno.mkdirSync(directory, { recursive: true, mode: 0o700 });
     }
-  }
-
-  #addHeader(): void {
-    const content = readRecord(this.#path);
-    if (content.header === null) {
-      const header: RecordHeader = {
-        type: "murmur.record",
-        capsule: this.#options.headerCapsule ?? "",
-        created_ms: (this.#options.now ?? Date.now)(),
-      };
-      const before = content.entries.length === 0 ? "" : Deno.readTextFileSync(this.#path);
-      replaceRecord(this.#path, `${JSON.stringify(header)}\n${before}`);
-    }
-    this.#headed = true;
   }
 
   #reportOnce(reason: string): void {
