@@ -6,6 +6,7 @@
  */
 import { MurError, reasonOf } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
+import type { RootedDir, RootedFile } from "../../base/rooted_dir.ts";
 import { countLine, NO_COUNTS, type TraceCounts } from "./trace_counters.ts";
 import {
   parentRule,
@@ -20,8 +21,8 @@ import { type Capture, WireCapture } from "./wire_capture.ts";
 
 /** What a trace is opened with. */
 export interface TraceOptions {
-  /** Absolute path of the session's records directory, which exists. */
-  readonly recordsDir: string;
+  /** The session's records directory; it must outlive the writer. */
+  readonly records: RootedDir;
   readonly sessionId: string;
   readonly capture: Capture;
   /** Every credential value the session holds now; none of them reaches a line. */
@@ -37,23 +38,19 @@ const TOLERATED: ReadonlySet<TraceEventType> = new Set(["compaction", "compactio
 
 /** An append handle that never leaves two lines joined. */
 class LineFile {
-  readonly #file: Deno.FsFile;
+  readonly #file: RootedFile;
+  readonly #encoder = new TextEncoder();
   /** A failed write may have left half a line; the next one then starts a fresh line. */
   #torn = false;
 
-  constructor(file: Deno.FsFile) {
+  constructor(file: RootedFile) {
     this.#file = file;
   }
 
   append(line: string): void {
-    let rest = new TextEncoder().encode(this.#torn ? `\n${line}\n` : `${line}\n`);
     try {
-      while (rest.length > 0) {
-        const written = this.#file.writeSync(rest);
-        if (written === 0) throw new Deno.errors.WriteZero("the file took no bytes");
-        rest = rest.subarray(written);
-        this.#torn = rest.length > 0;
-      }
+      this.#file.append(this.#encoder.encode(this.#torn ? `\n${line}\n` : `${line}\n`));
+      this.#torn = false;
     } catch (cause) {
       this.#torn = true;
       throw cause;
@@ -100,7 +97,7 @@ export class TraceWriter {
     this.#openedMs = this.#now();
     this.sessionId = options.sessionId;
     this.capture = options.capture;
-    this.wire = new WireCapture(`${options.recordsDir}/blobs`, options.capture, (text) => options.report?.(text));
+    this.wire = new WireCapture(options.records, options.capture, (text) => options.report?.(text));
   }
 
   /**
@@ -109,14 +106,13 @@ export class TraceWriter {
    * @throws {MurError} `E-RUN-007` when it cannot be opened.
    */
   static open(options: TraceOptions): TraceWriter {
-    const path = `${options.recordsDir}/trace.jsonl`;
     try {
-      return new TraceWriter(
-        options,
-        new LineFile(Deno.openSync(path, { append: true, create: true, mode: 0o600 })),
-      );
+      const file = options.records.openFile("trace.jsonl", { append: true, create: true, follow: false, mode: 0o600 });
+      return new TraceWriter(options, new LineFile(file));
     } catch (cause) {
-      throw new MurError("E-RUN-007", `trace could not be opened: ${path}: ${reasonOf(cause)}`, { cause });
+      throw new MurError("E-RUN-007", `trace could not be opened in ${options.records.path}: ${reasonOf(cause)}`, {
+        cause,
+      });
     }
   }
 
@@ -210,8 +206,10 @@ export class TraceWriter {
     });
   }
 
+  /** Closes the file; a later line of the second writer is swallowed. */
   close(): void {
     this.#file.close();
+    this.wire.close();
   }
 
   #append<T extends TraceEventType>(

@@ -6,6 +6,8 @@
  */
 import { reasonOf } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
+import type { RootedDir } from "../../base/rooted_dir.ts";
+import { isRootedError } from "../../base/rooted_error.ts";
 import { sha256Hex } from "./trace_redaction.ts";
 
 /** `trace.capture`. */
@@ -30,20 +32,21 @@ export interface WireHashes {
 
 /** Hashes and stores the bodies of one session. */
 export class WireCapture {
-  readonly #directory: string;
+  readonly #records: RootedDir;
   readonly #capture: Capture;
   readonly #report: (text: string) => void;
   readonly #stored = new Set<string>();
   /** Hash by body of the last request: a history is sent again each turn, and only what is new in it is hashed. */
   #hashes = new Map<string, string>();
+  #blobs: RootedDir | null = null;
   #failed = false;
 
   /**
-   * @param directory The session's `blobs/`; made with the first blob.
+   * @param records The session's records directory; `blobs/` is made in it with the first body.
    * @param report Takes the first failure to store a body; the session goes on without bodies.
    */
-  constructor(directory: string, capture: Capture, report: (text: string) => void) {
-    this.#directory = directory;
+  constructor(records: RootedDir, capture: Capture, report: (text: string) => void) {
+    this.#records = records;
     this.#capture = capture;
     this.#report = report;
   }
@@ -87,29 +90,40 @@ export class WireCapture {
     return hash;
   }
 
-  /** Write-once and whole: a temporary name, then a hard link that refuses an existing one. */
+  /** Write-once and whole: under a temporary name first, then linked, which refuses a name that is there. */
   #store(hash: string, body: string): boolean {
-    const path = `${this.#directory}/${hash}`;
-    const temporary = `${this.#directory}/.${newId("evt")}`;
     try {
-      Deno.mkdirSync(this.#directory, { mode: 0o700, recursive: true });
-      Deno.writeTextFileSync(temporary, body, { createNew: true, mode: 0o600 });
+      const blobs = this.#directory();
+      const temporary = `.${newId("evt")}`;
       try {
-        Deno.linkSync(temporary, path);
+        const file = blobs.openFile(temporary, { write: true, createNew: true, mode: 0o600 });
+        try {
+          file.append(new TextEncoder().encode(body));
+        } finally {
+          file.close();
+        }
+        blobs.link(temporary, blobs, hash);
       } catch (cause) {
-        if (!(cause instanceof Deno.errors.AlreadyExists)) throw cause;
+        if (!isRootedError(cause, "exist")) throw cause;
+      } finally {
+        blobs.removeAll(temporary);
       }
-      Deno.removeSync(temporary);
       return true;
     } catch (cause) {
-      try {
-        Deno.removeSync(temporary);
-      } catch {
-        // It was never made, or the directory is gone; the report below says what matters.
-      }
-      if (!this.#failed) this.#report(`trace body could not be stored: ${reasonOf(cause)}`);
+      if (!this.#failed) this.#report(`a trace body could not be stored: ${reasonOf(cause)}`);
       this.#failed = true;
       return false;
     }
+  }
+
+  #directory(): RootedDir {
+    this.#blobs ??= this.#records.openDir("blobs", { create: true, mode: 0o700, follow: false });
+    return this.#blobs;
+  }
+
+  /** Lets go of the directory. */
+  close(): void {
+    this.#blobs?.close();
+    this.#blobs = null;
   }
 }
