@@ -1,0 +1,23 @@
+/**
+ * How a failed command is reported: the error as the last thing on stderr, and the exit status (spec diagnostics 1.1).
+ *
+ * @module
+ */
+import { formatError, MurError, reasonOf } from "../base/errors.ts";
+import type { CliContext } from "./context.ts";
+
+/** Prints a failure and answers its exit status, 1 for every coded error. */
+export function reportFailure(error: unknown, context: CliContext): number {
+  if (error instanceof MurError) {
+    context.stderr.line(formatError(error));
+    return 1;
+  }
+  // A defect of this program, not of its input: the stack helps whoever mends it.
+  context.stderr.line(formatError(
+    new MurError("E-IO-003", `unexpected failure: ${reasonOf(error)}`, {
+      hint: "this is a defect of mur; set MUR_DEBUG=1 to see where it happened",
+    }),
+  ));
+  if (context.env.get("MUR_DEBUG") && error instanceof Error && error.stack) context.stderr.line(error.stack);
+  return 1;
+}

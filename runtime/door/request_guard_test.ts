@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { guardRequest, hostOfHeader } from "./request_guard.ts";
+
+const LOOPBACK = { boundAddress: "127.0.0.1", hosts: ["agent.example"], origins: ["https://ui.example"] };
+
+function guard(host: string | null, origin?: string, rules = LOOPBACK) {
+  const headers = new Headers();
+  if (host !== null) headers.set("host", host);
+  if (origin !== undefined) headers.set("origin", origin);
+  return guardRequest(headers, rules)?.error ?? null;
+}
+
+Deno.test("loopback names and literals, the bound address and listed hosts are answered", () => {
+  for (
+    const host of ["localhost", "LOCALHOST:41873", "127.0.0.1:80", "127.9.8.7", "[::1]:5", "agent.example:443"]
+  ) assert.equal(guard(host), null, host);
+});
+
+Deno.test("any other host is refused", () => {
+  for (
+    const host of [
+      null,
+      "",
+      "evil.example",
+      "127.0.0.1.evil.example",
+      "localhost.evil.example",
+      "localhost@evil.example",
+      "localhost,evil.example",
+      "localhost evil",
+      "128.0.0.1",
+      "127.0.0.256",
+      "10.0.0.1",
+      "[::2]",
+      "localhost:80:90",
+      "http://localhost",
+    ]
+  ) assert.equal(guard(host), "host_not_allowed", String(host));
+});
+
+Deno.test("a wildcard bind answers to address literals and to no further name", () => {
+  const rules = { ...LOOPBACK, boundAddress: "0.0.0.0" };
+  assert.equal(guard("10.1.2.3:80", undefined, rules), null);
+  assert.equal(guard("[2001:db8::1]", undefined, rules), null);
+  assert.equal(guard("rebound.example", undefined, rules), "host_not_allowed");
+});
+
+Deno.test("an origin is refused unless it is listed, null too", () => {
+  assert.equal(guard("localhost", "https://ui.example"), null);
+  for (const origin of ["null", "https://evil.example", "http://ui.example", "https://ui.example.evil", ""]) {
+    assert.equal(guard("localhost", origin), "origin_not_allowed", origin);
+  }
+});
+
+Deno.test("two Host headers are refused", () => {
+  const headers = new Headers();
+  headers.append("host", "localhost");
+  headers.append("host", "evil.example");
+  assert.equal(guardRequest(headers, LOOPBACK)?.error, "host_not_allowed");
+});
+
+Deno.test("a host header is either a host with an optional port or nothing", () => {
+  fc.assert(fc.property(fc.string(), (header) => {
+    const host = hostOfHeader(header);
+    if (host !== null) assert.ok(header.toLowerCase().startsWith(host));
+  }));
+});
