@@ -1,91 +1,111 @@
 /**
- * Replacing a file whole: whoever reads it, whenever the writer dies, sees the old content or the new, never a part.
- * And one writer at a time in a directory.
+ * Writing a file so that a reader finds the old content or the new, never a part: a staging file beside it, filled,
+ * synced and renamed. What fails leaves the old file and no staging file behind.
  *
  * @module
  */
-import { MurError } from "./errors.ts";
+import { RootedDir, type RootedFile } from "./rooted_dir.ts";
+import { isRootedError, RootedError } from "./rooted_error.ts";
 
+/** How a file is written. */
 export interface AtomicWriteOptions {
-  /** Mode of the new file, set whatever the umask is. Default: 0666 less the umask. */
+  /** Exact mode of the file. Default: that of the file it replaces, else `0o666` less the umask. */
   readonly mode?: number;
-  /** Name of the temporary file, in the same directory. Default: `.<name>.<unique>.tmp`. */
-  readonly temporaryName?: string;
+  /** Fail with `exist` when the name is taken. */
+  readonly exclusive?: boolean;
+  /** Wait until content and name are on the disk. Default true. */
+  readonly durable?: boolean;
+}
+
+const encoder = new TextEncoder();
+
+function stagingName(): string {
+  const random = crypto.getRandomValues(new Uint8Array(8));
+  // Hidden, and never ending like a file that is read by its ending (spec cli 4.1).
+  return `.mur-${Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("")}.tmp`;
 }
 
 /**
- * Writes a file through a temporary sibling: created exclusively, written, synced to the disk, renamed. On failure the
- * temporary file is removed and the target is untouched.
+ * Writes `name` in a held directory.
  *
- * @throws What the file operation threw; the caller names the operation (`ioError`).
+ * @throws {RootedError} `loop` when the name is a symbolic link: it is neither followed nor replaced (spec session 4.3);
+ * `exist`, `access`, `insufficient-space`, …
  */
-export async function writeFileAtomic(
-  path: string,
-  content: Uint8Array | string,
+export function writeAtomicallyIn(
+  dir: RootedDir,
+  name: string,
+  content: string | Uint8Array<ArrayBuffer>,
   options: AtomicWriteOptions = {},
-): Promise<void> {
-  const slash = path.lastIndexOf("/");
-  const directory = path.slice(0, slash + 1);
-  const name = options.temporaryName ?? `.${path.slice(slash + 1)}.${crypto.randomUUID()}.tmp`;
-  const temporary = `${directory}${name}`;
-  await writeNewFile(temporary, content, options.mode);
-  try {
-    await Deno.rename(temporary, path);
-  } catch (error) {
-    await removeQuietly(temporary);
-    throw error;
+): void {
+  const slash = name.lastIndexOf("/");
+  if (slash >= 0) {
+    using parent = dir.openDir(name.slice(0, slash));
+    return writeAtomicallyIn(parent, name.slice(slash + 1), content, options);
   }
-}
-
-/**
- * Creates a file that must not exist yet, writes it whole and syncs it to the disk. A file that could not be written
- * whole is removed again.
- */
-export async function writeNewFile(path: string, content: Uint8Array | string, mode?: number): Promise<void> {
-  const file = await Deno.open(path, { write: true, createNew: true });
+  const replaced = replacedMode(dir, name, options.exclusive ?? false);
+  const mode = options.mode ?? replaced;
+  const staging = stagingName();
+  let file: RootedFile | undefined;
   try {
-    if (mode !== undefined) await Deno.chmod(path, mode);
-    let rest = typeof content === "string" ? new TextEncoder().encode(content) : content;
-    while (rest.length > 0) rest = rest.subarray(await file.write(rest));
-    await file.sync();
-  } catch (error) {
+    // Nobody else reads it before it has the mode it shall have.
+    file = dir.openFile(staging, { write: true, createNew: true, mode: mode === null ? 0o666 : 0o600 });
+    file.write(0, typeof content === "string" ? encoder.encode(content) : content);
+    if (mode !== null) file.chmod(mode);
+    if (options.durable ?? true) file.sync();
     file.close();
-    await removeQuietly(path);
+    if (options.exclusive) publishNew(dir, staging, name);
+    else dir.rename(staging, dir, name);
+  } catch (error) {
+    if (file !== undefined) {
+      file.close();
+      try {
+        dir.unlink(staging);
+      } catch {
+        // The first failure is the one to tell.
+      }
+    }
     throw error;
   }
-  file.close();
+  if (options.durable ?? true) dir.sync();
 }
 
-/** Removes a file that may be gone already; used where another failure is being reported. */
-export async function removeQuietly(path: string): Promise<void> {
+/** Mode of the file that will be replaced; `null` when there is none. */
+function replacedMode(dir: RootedDir, name: string, exclusive: boolean): number | null {
   try {
-    await Deno.remove(path);
-  } catch {
-    // The failure that led here is the one that is told.
+    const stat = dir.stat(name, { follow: false });
+    if (exclusive) throw new RootedError("exist", "write", name);
+    if (stat.kind === "symlink") throw new RootedError("loop", "write", name, "it is a symbolic link");
+    if (stat.kind === "directory") throw new RootedError("is-directory", "write", name);
+    return stat.mode;
+  } catch (error) {
+    if (isRootedError(error, "no-entry")) return null;
+    throw error;
+  }
+}
+
+function publishNew(dir: RootedDir, staging: string, name: string): void {
+  try {
+    dir.rename(staging, dir, name, { noReplace: true });
+  } catch (error) {
+    // Some file systems do not know the flag; a second name is as exclusive.
+    if (!isRootedError(error, "invalid", "unsupported")) throw error;
+    dir.link(staging, dir, name);
+    dir.unlink(staging);
   }
 }
 
 /**
- * Runs `work` while this process alone holds the directory's write lock: `flock(2)` on the directory itself, so that
- * nothing is left behind and a writer that dies lets go of it. Readers take no lock.
+ * Writes the file at `path`. Symbolic links in the directory part are followed: the path is the operator's.
  *
- * @param timeout How long another holder is waited for, in milliseconds.
- * @throws {MurError} `E-IO-003` when another process still holds it.
+ * @throws {RootedError} As {@linkcode writeAtomicallyIn}; `no-entry` when the directory does not exist.
  */
-export async function withDirectoryLock<T>(directory: string, work: () => Promise<T>, timeout = 60_000): Promise<T> {
-  const held = await Deno.open(directory, { read: true });
-  try {
-    const deadline = Date.now() + timeout;
-    for (let pause = 2; !(await held.tryLock(true)); pause = Math.min(pause * 2, 100)) {
-      if (Date.now() >= deadline) {
-        throw new MurError("E-IO-003", `another process is still writing in ${directory}`, {
-          hint: "wait for it to end, or stop it, and try again",
-        });
-      }
-      await new Promise((resolve) => setTimeout(resolve, pause));
-    }
-    return await work();
-  } finally {
-    held.close();
-  }
+export function writeAtomically(
+  path: string,
+  content: string | Uint8Array<ArrayBuffer>,
+  options: AtomicWriteOptions = {},
+): void {
+  const slash = path.lastIndexOf("/");
+  const parent = slash < 0 ? "." : path.slice(0, slash) || "/";
+  using dir = RootedDir.open(parent);
+  writeAtomicallyIn(dir, path.slice(slash + 1), content, options);
 }
