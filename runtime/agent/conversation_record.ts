@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { writeFileAtomic } from "../../base/atomic_file.ts";
+import { writeAtomically } from "../../base/atomic_file.ts";
 import { reasonOf } from "../../base/errors.ts";
 import { type Message, parseMessage, recordJson } from "./message.ts";
 
@@ -180,7 +180,7 @@ export class ConversationRecord {
    * Reads what is there and, when a header is wanted, gives one to a record that has none. A record that cannot be read,
    * or a context id that names no directory, is reported, and that conversation is not recorded.
    */
-  static async open(options: RecordOptions): Promise<ConversationRecord> {
+  static open(options: RecordOptions): ConversationRecord {
     const { contextId } = options.location;
     if (!isContextSegment(contextId)) {
       return new ConversationRecord(options, [], `context id '${contextId}' is not one path segment`);
@@ -193,7 +193,7 @@ export class ConversationRecord {
       }
       const headless = content.header === null && (content.entries.length > 0 || content.firstSkipped !== null);
       if (options.headerCapsule !== null && headless) {
-        await writeFileAtomic(path, `${headerLine(options)}${Deno.readTextFileSync(path)}`, { mode: 0o600 });
+        writeAtomically(path, `${headerLine(options)}${Deno.readTextFileSync(path)}`, { mode: 0o600 });
       }
       return new ConversationRecord(options, content.entries.map(({ message }) => message), null);
     } catch (cause) {
@@ -244,7 +244,7 @@ export class ConversationRecord {
     }
   }
 
-  /** All three levels 0700, whatever the umask. */
+  /** All three levels 0700. */
   #makeDirectories(): void {
     const { conversations, store } = this.#options.location;
     for (const directory of [conversations, `${conversations}/${store}`, recordDirectory(this.#options.location)]) {

@@ -4,8 +4,8 @@
  *
  * @module
  */
+import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { reasonOf } from "../../base/errors.ts";
-import { newId } from "../../base/ids.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import { sha256Hex } from "./trace_redaction.ts";
@@ -90,26 +90,13 @@ export class WireCapture {
     return hash;
   }
 
-  /** Write-once and whole: under a temporary name first, then linked, which refuses a name that is there. */
+  /** Write-once and whole. */
   #store(hash: string, body: string): boolean {
     try {
-      const blobs = this.#directory();
-      const temporary = `.${newId("evt")}`;
-      try {
-        const file = blobs.openFile(temporary, { write: true, createNew: true, mode: 0o600 });
-        try {
-          file.append(new TextEncoder().encode(body));
-        } finally {
-          file.close();
-        }
-        blobs.link(temporary, blobs, hash);
-      } catch (cause) {
-        if (!isRootedError(cause, "exist")) throw cause;
-      } finally {
-        blobs.removeAll(temporary);
-      }
+      writeAtomicallyIn(this.#directory(), hash, body, { exclusive: true, mode: 0o600, durable: false });
       return true;
     } catch (cause) {
+      if (isRootedError(cause, "exist")) return true;
       if (!this.#failed) this.#report(`a trace body could not be stored: ${reasonOf(cause)}`);
       this.#failed = true;
       return false;

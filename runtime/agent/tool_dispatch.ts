@@ -1,0 +1,263 @@
+/**
+ * The one dispatcher of tool calls: resolve, capability, required input, read-only paths, run, fence, record, frame
+ * (spec components 8.2, 8.3, 8.10, session 9.4). The loop, the tool bridge, plans and `invoke` all go through it.
+ *
+ * @module
+ */
+import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import { MurError, reasonOf } from "../../base/errors.ts";
+import type { FrameLog } from "../session/frame_log.ts";
+import type { TraceWriter } from "../trace/trace_writer.ts";
+import type { ResourceLimitName } from "../trace/trace_event.ts";
+import { reservedMetadata } from "./driver_protocol.ts";
+import type { ToolCall } from "./message.ts";
+import { fenceUntrusted } from "./untrusted_fence.ts";
+
+/** What kind of thing answers a name. */
+export type ToolKind = "runtime" | "native" | "shell" | "skill" | "wasm";
+
+/** Where a call stands: which task and turn, and who may stop it. */
+export interface CallScope {
+  readonly taskId: string;
+  readonly contextId: string;
+  readonly turn: number;
+  /** Whether the task's caller may be told frames; tasks that came over no door have none. */
+  readonly overDoor: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** A shell command as its trace line tells it. */
+export interface ShellReport {
+  readonly binary: string;
+  readonly command: string;
+  readonly exitCode: number;
+  readonly stdoutBytes: number;
+  readonly stderrBytes: number;
+  readonly durationMs: number;
+  readonly resourceLimit?: ResourceLimitName;
+}
+
+/** A shell command that outran its grace. */
+export interface DetachedReport {
+  readonly workId: string;
+  readonly binary: string;
+  readonly command: string;
+  readonly graceMs: number;
+}
+
+/** What running a tool gave. */
+export interface ToolRun {
+  readonly passed: boolean;
+  readonly text: string;
+  readonly metadata: readonly (readonly [string, string])[];
+  /** Set for a shell command that ended in its grace. */
+  readonly shell?: ShellReport;
+  /** Set for one that was moved to the background. */
+  readonly detached?: DetachedReport;
+  /** The call went wrong in a way that ends the session (`E-RUN-014`). */
+  readonly fatal?: MurError;
+}
+
+/** A name resolved to what answers it. */
+export interface ResolvedTool {
+  readonly kind: ToolKind;
+  /** JSON Schema of the input; `null` for skills. */
+  readonly inputSchema: JsonObject | null;
+  /** Skills only: who put it there. */
+  readonly skillOrigin?: "operator" | "runtime";
+  /** @throws {DispatchRefusal} when nothing ran. */
+  run(input: JsonObject, scope: CallScope): Promise<ToolRun>;
+}
+
+/** The call was refused or nothing could run; the text goes to the model, unfenced. */
+export class DispatchRefusal extends Error {
+  override readonly name = "DispatchRefusal";
+}
+
+/** A write to a protected path (spec manifest 9.3). */
+export interface ProtectedPathRefusal {
+  readonly path: string;
+  readonly rule: string;
+  readonly signal: string;
+  readonly reason: string;
+}
+
+/** What the dispatcher asks of the session. */
+export interface DispatchServices {
+  /** @throws {DispatchRefusal} when no such tool may be called. */
+  resolve(name: string): ResolvedTool;
+  /** Names in `required` of the schema that the input lacks, in schema order (spec components 8.3, gate 0). */
+  missingInput(tool: ResolvedTool, name: string, input: JsonObject): readonly string[];
+  /** `null`: the call writes to no protected path. */
+  protectedPath(tool: ResolvedTool, name: string, input: JsonObject): ProtectedPathRefusal | null;
+  readonly trace: TraceWriter;
+  readonly frames: FrameLog;
+}
+
+/** What goes back into the conversation. */
+export interface DispatchResult {
+  /** With its fence, when it has one. */
+  readonly text: string;
+  readonly isError: boolean;
+  readonly fence: string | null;
+  readonly fatal: MurError | null;
+}
+
+const encoder = new TextEncoder();
+
+/** Dispatches the tool calls of one session. */
+export class ToolDispatcher {
+  readonly #services: DispatchServices;
+
+  constructor(services: DispatchServices) {
+    this.#services = services;
+  }
+
+  /** Runs one call of the model and leaves its records. Never throws for what a tool does; a failed trace does. */
+  async dispatch(call: ToolCall, scope: CallScope): Promise<DispatchResult> {
+    const started = performance.now();
+    const inputJson = JSON.stringify(call.input);
+    let tool: ResolvedTool | null = null;
+    let run: ToolRun | null = null;
+    let refusal = "";
+    try {
+      tool = this.#services.resolve(call.name);
+      if (call.inputProblem !== null) throw new DispatchRefusal(call.inputProblem);
+      this.#requireInput(tool, call, scope);
+      const refused = this.#protectPaths(tool, call, scope);
+      if (refused !== null) return refused;
+      run = await tool.run(call.input, scope);
+    } catch (cause) {
+      if (cause instanceof MurError) throw cause;
+      if (!(cause instanceof DispatchRefusal) && tool === null) throw cause;
+      refusal = reasonOf(cause);
+    }
+    const durationMs = Math.round(performance.now() - started);
+    const isError = run === null || !run.passed;
+    // The runtime's own words and what the operator declared are not fenced (spec components 8.9).
+    const fence = run === null || (tool?.kind === "skill" && tool.skillOrigin !== "runtime")
+      ? null
+      : `tool:${call.name}`;
+    const text = run === null ? refusal : fence === null ? run.text : fenceUntrusted(fence, run.text);
+    this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson });
+    if (scope.overDoor) this.#frame(call, scope, text, isError, fence);
+    return { text, isError, fence, fatal: run?.fatal ?? null };
+  }
+
+  #requireInput(tool: ResolvedTool, call: ToolCall, scope: CallScope): void {
+    const missing = this.#services.missingInput(tool, call.name, call.input);
+    if (missing.length === 0) return;
+    const reason = `tool '${call.name}' was not called: its input lacks ${
+      missing.map((name) => `'${name}'`).join(", ")
+    }`;
+    this.#services.trace.write("tool_input_refused", {
+      turn: scope.turn,
+      tool_name: call.name,
+      tool_call_id: call.id,
+      missing,
+      reason,
+    });
+    throw new DispatchRefusal(reason);
+  }
+
+  #protectPaths(tool: ResolvedTool, call: ToolCall, scope: CallScope): DispatchResult | null {
+    const refused = this.#services.protectedPath(tool, call.name, call.input);
+    if (refused === null) return null;
+    this.#services.trace.write("protected_path_denied", {
+      turn: scope.turn,
+      call: tool.kind === "shell" ? "shell" : "tool",
+      target: call.name,
+      path: refused.path,
+      rule: refused.rule,
+      signal: refused.signal,
+      reason: refused.reason,
+    });
+    if (scope.overDoor) this.#frame(call, scope, refused.reason, true, null);
+    return { text: refused.reason, isError: true, fence: null, fatal: null };
+  }
+
+  #record(
+    call: ToolCall,
+    scope: CallScope,
+    done: {
+      readonly tool: ResolvedTool | null;
+      readonly run: ToolRun | null;
+      readonly text: string;
+      readonly isError: boolean;
+      readonly durationMs: number;
+      readonly inputJson: string;
+    },
+  ): void {
+    const { trace } = this.#services;
+    const status = done.isError ? "error" : "ok";
+    const outputBytes = encoder.encode(done.text).length;
+    if (done.tool?.kind === "skill") {
+      const origin = done.tool.skillOrigin ?? "operator";
+      trace.write("skill_call", {
+        turn: scope.turn,
+        task_id: scope.taskId,
+        skill_name: call.name,
+        output_bytes: outputBytes,
+        duration_ms: done.durationMs,
+        status,
+        origin,
+        trust: origin === "operator" ? "trusted" : "untrusted",
+      });
+      return;
+    }
+    const metadata = done.run?.metadata ?? [];
+    const stateEffect = reservedMetadata(metadata, "state_effect");
+    const resourceId = reservedMetadata(metadata, "resource_id");
+    trace.write("tool_call", {
+      turn: scope.turn,
+      task_id: scope.taskId,
+      tool_name: call.name,
+      tool_call_id: call.id,
+      input: call.input,
+      input_bytes: encoder.encode(done.inputJson).length,
+      ...(trace.capture === "content" ? { output: done.text } : {}),
+      output_bytes: outputBytes,
+      duration_ms: done.durationMs,
+      status,
+      ...(stateEffect === null ? {} : { state_effect: stateEffect }),
+      ...(resourceId === null ? {} : { resource_id: resourceId }),
+    });
+    const shell = done.run?.shell;
+    if (shell !== undefined) {
+      trace.write("shell", {
+        turn: scope.turn,
+        task_id: scope.taskId,
+        binary: shell.binary,
+        command: shell.command,
+        exit_code: shell.exitCode,
+        stdout_bytes: shell.stdoutBytes,
+        stderr_bytes: shell.stderrBytes,
+        duration_ms: Math.round(shell.durationMs),
+        ...(shell.resourceLimit === undefined ? {} : { resource_limit: shell.resourceLimit }),
+      });
+    }
+    const detached = done.run?.detached;
+    if (detached !== undefined) {
+      trace.write("shell_detached", {
+        turn: scope.turn,
+        task_id: scope.taskId,
+        work_id: detached.workId,
+        binary: detached.binary,
+        command: detached.command,
+        grace_ms: detached.graceMs,
+      });
+    }
+  }
+
+  #frame(call: ToolCall, scope: CallScope, text: string, isError: boolean, fence: string | null): void {
+    this.#services.frames.publish({
+      type: "artifact",
+      taskId: scope.taskId,
+      toolName: call.name,
+      toolCallId: call.id,
+      content: text,
+      isError,
+      fenceSource: fence,
+    });
+  }
+}
