@@ -29,6 +29,8 @@ export interface TimeBounds {
   readonly nameserverReply: number;
   /** TCP and TLS connect of an outgoing request. */
   readonly httpConnect: number;
+  /** An idle connection of the HTTP client is closed after this. */
+  readonly httpIdleConnection: number;
 }
 
 /** The bounds the product ships with. */
@@ -44,4 +46,5 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   resolveName: 5_000,
   nameserverReply: 2_000,
   httpConnect: 10_000,
+  httpIdleConnection: 15_000,
 };

@@ -1,0 +1,42 @@
+/**
+ * Certificates for tests that need TLS: an authority of our own and a server certificate of it for `service.test` and
+ * `*.wild.test`, valid from 2020 to 2120. The key is public and protects nothing.
+ *
+ * @module
+ */
+
+/** The authority, PEM. */
+export const TEST_CA = `-----BEGIN CERTIFICATE-----
+MIIBZTCCAQugAwIBAgIBATAKBggqhkjOPQQDAjAZMRcwFQYDVQQDDA5NdXJtdXIg
+dGVzdCBDQTAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowGTEXMBUG
+A1UEAwwOTXVybXVyIHRlc3QgQ0EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARd
+3sjeQLdTmCe7ngAQgemu44/Bp5xjq+Nq0W4YkdpGFCAFna5lgANy482D01V2LsPt
+u8v7mMx2emIBa9+Q3oNBo0IwQDAPBgNVHRMBAf8EBTADAQH/MA4GA1UdDwEB/wQE
+AwIBBjAdBgNVHQ4EFgQU9uygcnANuxH/uxTL2Vyt6NSnBdswCgYIKoZIzj0EAwID
+SAAwRQIgGcnZSW2RhW0lDw0qET+Nfg+713iSEHWUrojrEYhsp68CIQCu0lY08Yvy
+/LAlZGI8Ys+7UoKtyxMl97xvSdjnJBx+/w==
+-----END CERTIFICATE-----
+`;
+
+/** Certificate of `service.test` and `*.wild.test`, PEM. */
+export const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBuDCCAV6gAwIBAgIBAjAKBggqhkjOPQQDAjAZMRcwFQYDVQQDDA5NdXJtdXIg
+dGVzdCBDQTAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowFzEVMBMG
+A1UEAwwMc2VydmljZS50ZXN0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEBsAE
+OEaykyoI+F0fbU9jg57abLpEKbtkPqfLmfjrYgZQIZ0c/B6++/Ub/eJiq6j/EWke
+/kmnQHvzK6vmFdawPqOBljCBkzAkBgNVHREEHTAbggxzZXJ2aWNlLnRlc3SCCyou
+d2lsZC50ZXN0MAkGA1UdEwQCMAAwCwYDVR0PBAQDAgeAMBMGA1UdJQQMMAoGCCsG
+AQUFBwMBMB0GA1UdDgQWBBSkbe1uReb1VyFI8tbE+C7Q2OZJjTAfBgNVHSMEGDAW
+gBT27KBycA27Ef+7FMvZXK3o1KcF2zAKBggqhkjOPQQDAgNIADBFAiEA+WtZ5ZiM
+wQMBH05Mmbjn/hvxfZKoBLylDd3koPS/j+sCICYsVBc19cxw9dIAsUtfX7z5NB3D
+PCVJ6XB7oMr0yl5b
+-----END CERTIFICATE-----
+`;
+
+/** Its key, PEM. */
+export const TEST_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgoeRnz0pm0+d6zSWV
+3ZKiyx1B59MrxIcuHpztNI81yg2hRANCAAQGwAQ4RrKTKgj4XR9tT2ODntpsukQp
+u2Q+p8uZ+OtiBlAhnRz8Hr779Rv94mKrqP8RaR7+SadAe/Mrq+YV1rA+
+-----END PRIVATE KEY-----
+`;
