@@ -623,10 +623,13 @@ export class RootedDir implements Disposable {
     const place = this.#locate(path, options.follow ?? true, operation);
     try {
       const stat = this.#c.statx(place.dir, place.bytes, AT_SYMLINK_NOFOLLOW);
+      if (isDots(place.name)) {
+        if (this.#guard?.protectsName(place.dir, place.name)) throw trusted(operation, path);
+      } else {
+        this.#judge(place, stat, operation, path);
+      }
       if (typeof stat === "number") throw RootedError.fromResult(stat, operation, path);
       if (place.slash && stat.kind !== "directory") throw new RootedError("not-directory", operation, path);
-      if (!isDots(place.name)) this.#judge(place, stat, operation, path);
-      else if (this.#guard?.protectsName(place.dir, place.name)) throw trusted(operation, path);
       const { atime = null, mtime = null } = times;
       const result = this.#c.utimensat(place.dir, place.bytes, atime, mtime, AT_SYMLINK_NOFOLLOW);
       if (result < 0) throw RootedError.fromResult(result, operation, path);
