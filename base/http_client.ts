@@ -34,7 +34,7 @@ export interface HttpRequest {
 
 export interface HttpResponse {
   readonly status: number;
-  /** Lower-cased names. */
+  /** Lower-cased names, without the fields of the connection. */
   readonly headers: HttpHeaders;
   /** Bytes as they came: `content-encoding` is not undone. Read it to its end or cancel it. */
   readonly body: ReadableStream<Uint8Array>;
@@ -331,7 +331,8 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         responded = true;
         const fields: [string, string][] = [];
         for (let at = 0; at + 1 < message.rawHeaders.length; at += 2) {
-          fields.push([message.rawHeaders[at]!.toLowerCase(), message.rawHeaders[at + 1]!]);
+          const name = message.rawHeaders[at]!.toLowerCase();
+          if (!CONNECTION_FIELDS.has(name)) fields.push([name, message.rawHeaders[at + 1]!]);
         }
         resolve({
           status: message.statusCode ?? 0,
