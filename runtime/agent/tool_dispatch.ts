@@ -5,13 +5,15 @@
  * @module
  */
 import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
-import { MurError, reasonOf } from "../../base/errors.ts";
+import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
+import { ComponentFailure } from "../component/component_runtime.ts";
 import type { FrameLog } from "../session/frame_log.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { ResourceLimitName } from "../trace/trace_event.ts";
 import { reservedMetadata } from "./driver_protocol.ts";
 import type { ToolCall } from "./message.ts";
-import { fenceUntrusted } from "./untrusted_fence.ts";
+import { checkRequiredInput, uncheckedInputWarning } from "./required_input.ts";
+import { fence as fenceText, fenceSource } from "./untrusted_fence.ts";
 
 /** What kind of thing answers a name. */
 export type ToolKind = "runtime" | "native" | "shell" | "skill" | "wasm";
@@ -86,8 +88,7 @@ export interface ProtectedPathRefusal {
 export interface DispatchServices {
   /** @throws {DispatchRefusal} when no such tool may be called. */
   resolve(name: string): ResolvedTool;
-  /** Names in `required` of the schema that the input lacks, in schema order (spec components 8.3, gate 0). */
-  missingInput(tool: ResolvedTool, name: string, input: JsonObject): readonly string[];
+  readonly warn: WarningSink;
   /** `null`: the call writes to no protected path. */
   protectedPath(tool: ResolvedTool, name: string, input: JsonObject): ProtectedPathRefusal | null;
   readonly trace: TraceWriter;
@@ -108,6 +109,8 @@ const encoder = new TextEncoder();
 /** Dispatches the tool calls of one session. */
 export class ToolDispatcher {
   readonly #services: DispatchServices;
+  /** Tools already warned about (`W-RUN-004`). */
+  readonly #unchecked = new Set<string>();
 
   constructor(services: DispatchServices) {
     this.#services = services;
@@ -128,8 +131,10 @@ export class ToolDispatcher {
       if (refused !== null) return refused;
       run = await tool.run(call.input, scope);
     } catch (cause) {
-      if (cause instanceof MurError) throw cause;
-      if (!(cause instanceof DispatchRefusal) && tool === null) throw cause;
+      // Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written.
+      const survivable = cause instanceof DispatchRefusal || cause instanceof ComponentFailure ||
+        (cause instanceof MurError && cause.code !== "E-RUN-007");
+      if (!survivable) throw cause;
       refusal = reasonOf(cause);
     }
     const durationMs = Math.round(performance.now() - started);
@@ -137,27 +142,31 @@ export class ToolDispatcher {
     // The runtime's own words and what the operator declared are not fenced (spec components 8.9).
     const fence = run === null || (tool?.kind === "skill" && tool.skillOrigin !== "runtime")
       ? null
-      : `tool:${call.name}`;
-    const text = run === null ? refusal : fence === null ? run.text : fenceUntrusted(fence, run.text);
+      : fenceSource("tool", call.name);
+    const text = run === null ? refusal : fence === null ? run.text : fenceText(fence, run.text);
     this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson });
     if (scope.overDoor) this.#frame(call, scope, text, isError, fence);
     return { text, isError, fence, fatal: run?.fatal ?? null };
   }
 
+  /** Gate 0 (spec components 8.3). */
   #requireInput(tool: ResolvedTool, call: ToolCall, scope: CallScope): void {
-    const missing = this.#services.missingInput(tool, call.name, call.input);
-    if (missing.length === 0) return;
-    const reason = `tool '${call.name}' was not called: its input lacks ${
-      missing.map((name) => `'${name}'`).join(", ")
-    }`;
+    if (tool.inputSchema === null) return;
+    const finding = checkRequiredInput(call.name, tool.inputSchema, call.input);
+    if (finding.kind === "complete") return;
+    if (finding.kind === "unusable") {
+      if (!this.#unchecked.has(call.name)) this.#services.warn(uncheckedInputWarning(call.name, finding.why));
+      this.#unchecked.add(call.name);
+      return;
+    }
     this.#services.trace.write("tool_input_refused", {
       turn: scope.turn,
       tool_name: call.name,
       tool_call_id: call.id,
-      missing,
-      reason,
+      missing: finding.missing,
+      reason: finding.reason,
     });
-    throw new DispatchRefusal(reason);
+    throw new DispatchRefusal(finding.reason);
   }
 
   #protectPaths(tool: ResolvedTool, call: ToolCall, scope: CallScope): DispatchResult | null {

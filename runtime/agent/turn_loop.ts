@@ -1,0 +1,346 @@
+/**
+ * One attempt at a task under `transport: http`: turns of asking the driver and running the tools it asks for, until an
+ * answer, a failure, a limit or a cancel (spec session 9, components 6.5).
+ *
+ * The loop owns the message list of the attempt and nothing else; what outlives an attempt is handed in.
+ *
+ * @module
+ */
+import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
+import { ComponentFailure, type ToolResult } from "../component/component_runtime.ts";
+import type { FrameLog } from "../session/frame_log.ts";
+import type { TaskFailureCause } from "../trace/trace_event.ts";
+import type { TraceWriter } from "../trace/trace_writer.ts";
+import { afterAnswer, type Continuation, continuationUse } from "./driver_continuation.ts";
+import {
+  actionOf,
+  buildDriverPayload,
+  decisionOf,
+  dispatchFailure,
+  type DriverFailure,
+  type DriverPayload,
+  type DriverReply,
+  readDriverResult,
+  type ToolDescription,
+  usageKeys,
+} from "./driver_protocol.ts";
+import { assistantMessage, type Message, toolMessage } from "./message.ts";
+import type { CallScope, DispatchResult, ToolDispatcher } from "./tool_dispatch.ts";
+
+/** Chunks a driver streams while it is asked. */
+export interface DriverChunks {
+  readonly text: (chunk: string) => void;
+  readonly thinking: (chunk: string) => void;
+}
+
+/** Whether a driver call may be sent, and what becomes of its cost (spec session 9.8). */
+export interface SpendGate {
+  /**
+   * Admits a call or answers why not. An admitted one must be settled exactly once.
+   *
+   * @param inputTokens Of the whole request.
+   * @param mostOutputTokens What the call may produce at most.
+   */
+  admit(inputTokens: number, mostOutputTokens: number): Promise<SpendAdmission | SpendRefusal>;
+}
+
+export interface SpendAdmission {
+  readonly admitted: true;
+  /** Charges the call; a failed or cancelled one is charged its input only. */
+  settle(inputTokens: number, outputTokens: number): Promise<void>;
+}
+
+export interface SpendRefusal {
+  readonly admitted: false;
+  readonly limit: "session" | "machine";
+  readonly ceiling: number;
+  readonly used: number;
+  readonly requested: number;
+  /** For the result file, `stopped: spend ceiling reached: …`. */
+  readonly text: string;
+}
+
+/** Counts tokens off the event loop (spec session 9.3 step 4). */
+export interface RequestTokens {
+  request(payload: DriverPayload, messages: readonly Message[], system: string): Promise<number>;
+  text(text: string): Promise<number>;
+}
+
+/** A credential its provider rejected during the last call, with what the task is told. */
+export interface CredentialRejection {
+  readonly error: MurError;
+}
+
+/** What one session's loop works with. */
+export interface TurnLoopServices {
+  readonly model: string;
+  readonly maxTokens: number;
+  readonly system: string;
+  readonly tools: readonly ToolDescription[];
+  readonly promptCacheKey: string;
+  /** @throws {ComponentFailure} when the driver gave no result. */
+  callDriver(requestJson: string, chunks: DriverChunks, signal: AbortSignal): Promise<ToolResult>;
+  /** The provider's HTTP status of the last driver call that failed there, if the gateway saw one. */
+  providerStatus(): number | null;
+  /** Set when the last driver call ended in a standing 401 (`E-RUN-027`). */
+  credentialRejection(): CredentialRejection | null;
+  readonly dispatcher: ToolDispatcher;
+  readonly tokens: RequestTokens;
+  readonly spend: SpendGate;
+  readonly trace: TraceWriter;
+  readonly frames: FrameLog;
+  readonly warn: WarningSink;
+  /** The latched breach of the workdir size, if there is one (`E-RUN-013`). */
+  workdirBreach(): MurError | null;
+  /** Appends to the conversation record what entered the context. */
+  record(messages: readonly Message[]): void;
+}
+
+/** The continuation a session holds between turns and tasks; one owner. */
+export interface ContinuationSlot {
+  current: Continuation | null;
+}
+
+/** What one attempt starts from. */
+export interface AttemptInput {
+  readonly taskId: string;
+  readonly contextId: string;
+  readonly overDoor: boolean;
+  /** Whole list the attempt begins with; its messages are already recorded. */
+  readonly messages: readonly Message[];
+  /** Turns this task has used; numbers the next turn. */
+  readonly turnsUsed: number;
+  /** `inference.max_turns`. */
+  readonly maxTurns: number;
+  readonly continuation: ContinuationSlot;
+  readonly signal: AbortSignal;
+}
+
+/** How an attempt ended. */
+export type AttemptEnd =
+  | { readonly kind: "ok"; readonly text: string }
+  | { readonly kind: "failed"; readonly cause: TaskFailureCause; readonly message: string; readonly turn: number }
+  | { readonly kind: "max_turns_reached"; readonly message: string }
+  | { readonly kind: "spend_ceiling_reached"; readonly message: string }
+  | { readonly kind: "canceled"; readonly phase: "turn" | "inference"; readonly turn: number }
+  /** Ends the session too (`E-RUN-013`, `E-RUN-014`). */
+  | { readonly kind: "fatal"; readonly error: MurError; readonly turn: number };
+
+export interface AttemptResult {
+  readonly end: AttemptEnd;
+  /** The whole list, the final answer included. */
+  readonly messages: readonly Message[];
+  readonly turnsUsed: number;
+}
+
+/** Runs one attempt. @throws {MurError} `E-RUN-007` when the trace cannot be written. */
+export async function runAttempt(services: TurnLoopServices, input: AttemptInput): Promise<AttemptResult> {
+  const attempt = new Attempt(services, input);
+  const end = await attempt.run();
+  return { end, messages: attempt.messages, turnsUsed: attempt.turn };
+}
+
+/** What a driver call came to. */
+type DriverCall =
+  | { readonly kind: "reply"; readonly reply: DriverReply; readonly streamed: boolean }
+  | { readonly kind: "end"; readonly end: AttemptEnd };
+
+class Attempt {
+  readonly #services: TurnLoopServices;
+  readonly #input: AttemptInput;
+  messages: readonly Message[];
+  turn: number;
+
+  constructor(services: TurnLoopServices, input: AttemptInput) {
+    this.#services = services;
+    this.#input = input;
+    this.messages = input.messages;
+    this.turn = input.turnsUsed;
+  }
+
+  async run(): Promise<AttemptEnd> {
+    const { maxTurns, signal } = this.#input;
+    for (;;) {
+      const breach = this.#services.workdirBreach();
+      if (breach !== null) return { kind: "fatal", error: breach, turn: this.turn };
+      if (signal.aborted) return { kind: "canceled", phase: "turn", turn: this.turn };
+      if (this.turn >= maxTurns) {
+        return { kind: "max_turns_reached", message: `inference loop exceeded ${maxTurns} turns` };
+      }
+      const end = await this.#oneTurn();
+      if (end !== null) return end;
+    }
+  }
+
+  async #oneTurn(): Promise<AttemptEnd | null> {
+    const call = await this.#askDriver();
+    if (call.kind === "end") return call.end;
+    const { reply, streamed } = call;
+    const turn = this.turn++;
+    const action = actionOf(reply);
+    switch (action.kind) {
+      case "fail":
+        return this.#failed(action.failure, turn);
+      case "finish": {
+        const answer = assistantMessage(reply.content);
+        this.#enter([answer]);
+        if (action.cut) this.#warnCut(turn);
+        if (!streamed) this.#text(action.text, true);
+        return { kind: "ok", text: action.text };
+      }
+      case "run-tools":
+        return await this.#runTools(reply, turn);
+    }
+  }
+
+  /** Steps 3 to 12 of spec session 9.3. */
+  async #askDriver(): Promise<DriverCall> {
+    const services = this.#services;
+    const { contextId, continuation, signal, taskId } = this.#input;
+    const turn = this.turn;
+    const use = continuationUse(continuation.current, contextId, this.messages.length);
+    const payload = buildDriverPayload({
+      model: services.model,
+      maxTokens: services.maxTokens,
+      messages: this.messages,
+      tools: services.tools,
+      system: services.system,
+      promptCacheKey: services.promptCacheKey,
+      continuationId: use.continuationId,
+      sendFrom: use.from,
+    });
+    const inputTokens = await services.tokens.request(payload, this.messages, services.system);
+    const admission = await services.spend.admit(inputTokens, services.maxTokens);
+    if (!admission.admitted) {
+      services.trace.write("spend_ceiling_reached", {
+        turn,
+        task_id: taskId,
+        limit: admission.limit,
+        ceiling: admission.ceiling,
+        used: admission.used,
+        requested: admission.requested,
+      });
+      return { kind: "end", end: { kind: "spend_ceiling_reached", message: admission.text } };
+    }
+    services.frames.publish({
+      type: "status",
+      taskId,
+      contextId,
+      state: "working",
+      message: `inference turn ${turn + 1}`,
+      final: false,
+    });
+    const hashes = services.trace.wire.request({
+      system: services.system,
+      toolsJson: payload.toolsJson,
+      messageJsons: payload.sentJsons,
+    });
+    let streamed = false;
+    let result: ToolResult | null = null;
+    let failure: DriverFailure | null = null;
+    try {
+      result = await services.callDriver(payload.json, {
+        text: (chunk) => {
+          streamed = true;
+          this.#text(chunk, false);
+        },
+        thinking: (chunk) => void services.frames.publish({ type: "thinking", taskId, text: chunk, final: false }),
+      }, signal);
+    } catch (cause) {
+      // Whatever else was thrown is a defect of this program and must not pass for a failed driver.
+      if (!(cause instanceof ComponentFailure)) throw cause;
+      failure = dispatchFailure(reasonOf(cause));
+    }
+    if (streamed) this.#text("", true);
+    if (signal.aborted) {
+      await admission.settle(inputTokens, 0);
+      return { kind: "end", end: { kind: "canceled", phase: "inference", turn } };
+    }
+    const rejection = services.credentialRejection();
+    const outcome = result === null ? null : readDriverResult(result);
+    if (outcome?.kind === "failure") failure = outcome.failure;
+    if (outcome?.kind === "reply" && outcome.reply.error !== null) {
+      failure = { message: outcome.reply.error, cause: "driver_error", errorCode: "driver_error" };
+    }
+    if (failure !== null || outcome?.kind !== "reply") {
+      failure ??= dispatchFailure("no result");
+      if (rejection !== null) {
+        failure = {
+          message: rejection.error.message,
+          cause: "credential_rejected",
+          errorCode: "credential_rejected",
+        };
+      }
+      await admission.settle(inputTokens, 0);
+      const status = services.providerStatus();
+      services.trace.write("inference", {
+        turn,
+        task_id: taskId,
+        decision: "error",
+        stop_reason: "error",
+        tool_name: null,
+        ...(payload.sent.length === 0 ? {} : { message_ids: payload.sent.map(({ id }) => id) }),
+        error_code: failure.errorCode,
+        error: failure.message,
+        ...(status === null ? {} : { provider_status: status }),
+      });
+      return { kind: "end", end: this.#failed(failure, turn) };
+    }
+    const { reply } = outcome;
+    const outputTokens = await services.tokens.text(reply.body);
+    await admission.settle(inputTokens, outputTokens);
+    services.trace.write("inference", {
+      turn,
+      task_id: taskId,
+      input_tokens: inputTokens,
+      output_tokens: outputTokens,
+      decision: decisionOf(reply),
+      stop_reason: reply.stopReason,
+      tool_name: reply.calls[0]?.name ?? null,
+      ...usageKeys(reply.usage),
+      ...(payload.sent.length === 0 ? {} : { message_ids: payload.sent.map(({ id }) => id) }),
+      ...services.trace.wire.response(hashes, reply.body),
+    });
+    continuation.current = afterAnswer(reply.continuationId, contextId, this.messages.length);
+    return { kind: "reply", reply, streamed };
+  }
+
+  async #runTools(reply: DriverReply, turn: number): Promise<AttemptEnd | null> {
+    const { taskId, contextId, overDoor, signal } = this.#input;
+    const scope: CallScope = { taskId, contextId, turn, overDoor, signal };
+    const answers: Message[] = [];
+    for (const call of reply.calls) {
+      if (signal.aborted) return { kind: "canceled", phase: "turn", turn };
+      const result: DispatchResult = await this.#services.dispatcher.dispatch(call, scope);
+      answers.push(toolMessage(
+        { callId: call.id, isError: result.isError, text: result.text },
+        result.fence === null ? {} : { fence: result.fence },
+      ));
+      if (result.fatal !== null) return { kind: "fatal", error: result.fatal, turn };
+    }
+    this.#enter([assistantMessage(reply.content), ...answers]);
+    return null;
+  }
+
+  #enter(messages: readonly Message[]): void {
+    this.messages = [...this.messages, ...messages];
+    this.#services.record(messages);
+  }
+
+  #failed(failure: DriverFailure, turn: number): AttemptEnd {
+    return { kind: "failed", cause: failure.cause, message: failure.message, turn };
+  }
+
+  #text(text: string, final: boolean): void {
+    this.#services.frames.publish({ type: "text", taskId: this.#input.taskId, text, final });
+  }
+
+  #warnCut(turn: number): void {
+    this.#services.warn({
+      code: "W-RUN-001",
+      source: "capsule-runtime",
+      message: `turn ${turn + 1} was cut at inference.max_tokens (${this.#services.maxTokens}); ` +
+        "the answer may be incomplete",
+    });
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * The effective grants of a capsule on this host: what `mur run --explain-scope` answers and `session_start` carries
+ * (spec containment 16.2, trace 5.2). Pure.
+ *
+ * @module
+ */
+import type {
+  ArtifactEntry,
+  CapsuleManifest,
+  ContainmentClass,
+  JsonObject,
+  JsonValue,
+} from "../../artifact/manifest/capsule_manifest.ts";
+
+/** What the host and the launch add to the manifest. */
+export interface ScopeFacts {
+  readonly declared: ContainmentClass;
+  readonly achieved: ContainmentClass;
+  /** What the host could back before this session's own choices. */
+  readonly host: ContainmentClass;
+  /** Why the achieved class is below the declared one; `null` when it is not. */
+  readonly shortfall: string | null;
+  readonly tier: string;
+  readonly usernsGrant: string | null;
+  readonly landlockAbi: number | null;
+  /** `~/.murmur/state`. */
+  readonly stateRoot: string;
+  readonly trustedFiles: { readonly guarded: readonly string[]; readonly unguarded: readonly string[] };
+  /** Walls around the component host. */
+  readonly componentHost: readonly string[];
+  /** Allowed interpreters beside `filesystem.read_only` (W-SEC-017). */
+  readonly readOnlyAdvisoryFor: readonly string[];
+}
+
+/** The report as a JSON object, its keys in the order of spec containment 16.2. */
+export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonObject {
+  const { capabilities } = manifest;
+  const subprocesses = capabilities.shellAllow.length > 0;
+  const report: { [key: string]: JsonValue } = {
+    declared_containment: facts.declared,
+    achieved_containment: facts.achieved,
+    host_containment: facts.host,
+    floor_met: facts.shortfall === null,
+  };
+  if (facts.shortfall !== null) report.shortfall_reason = facts.shortfall;
+  return {
+    ...report,
+    enforcement_tier: facts.tier,
+    routes: (subprocesses ? ["shell", "native-tool"] : ["native-tool"]).map((route) => ({
+      route,
+      enforcement_tier: facts.tier,
+    })),
+    userns_grant: facts.usernsGrant,
+    landlock_abi: facts.landlockAbi,
+    filesystem_scope: capabilities.scope,
+    workdir_exec: capabilities.workdirExec,
+    read_only_paths: capabilities.readOnly,
+    read_only_advisory_for: facts.readOnlyAdvisoryFor,
+    preopens: manifest.artifacts.filter(({ role }) => role !== "skill").map(preopen),
+    network_allow: capabilities.networkAllow,
+    unix_sockets: capabilities.unixSockets,
+    shell_allow: capabilities.shellAllow,
+    spawn_allow: capabilities.spawnAllow,
+    spawn_workdir_snapshot: capabilities.workdirSnapshot,
+    parent_workdir: null,
+    images: null,
+    env_allow: capabilities.envAllow,
+    plan_submit: capabilities.planSubmit,
+    install_skill: capabilities.installSkill,
+    install_tool: capabilities.installTool,
+    install_from: [],
+    interpreter_runtime_grants: capabilities.interpreterRuntime.flatMap(({ binary, dirs }) =>
+      dirs.map(({ path, listDir }) => `${binary}: ${path}${listDir ? " (list_dir)" : ""}`)
+    ),
+    derived_interpreter_runtime: [],
+    trust_store: [],
+    declared_needs: [],
+    pinned_programs: [],
+    name_resolution: [],
+    host_paths: [],
+    exports_files: manifest.exports.files === null
+      ? null
+      : { root: manifest.exports.files.root, mode: "read-only", max_bytes: manifest.exports.files.maxBytes },
+    peer_files: manifest.exports.peerFiles === null ? null : {
+      root: manifest.exports.peerFiles.root,
+      max_ttl_secs: manifest.exports.peerFiles.maxTtlSeconds,
+      max_bytes: manifest.exports.peerFiles.maxBytes,
+    },
+    peer_tasks: manifest.exports.peerTasks,
+    peer_fetch_allow: capabilities.peerFetch ?? [],
+    state_stores: manifest.artifacts.flatMap(({ bareName, grant }) => {
+      if (grant?.state == null) return [];
+      const store = grant.state.store ?? manifest.name;
+      return [{ artifact: bareName, store, host_path: `${facts.stateRoot}/${store}` }];
+    }),
+    configured_artifacts: manifest.artifacts.filter(({ configJson }) => configJson !== null).map(({ bareName }) =>
+      bareName
+    ),
+    staged_runtime_grants: capabilities.stagedRuntime.map(({ binary, sourcePath, pin }) =>
+      `${binary}: ${sourcePath} (pin: ${pin})`
+    ),
+    runtime_writes: [],
+    io_max: {
+      declared_bytes_per_sec: capabilities.resources.cgroupIoBytesPerSec,
+      status: subprocesses ? "unavailable" : "not-required",
+      ...(subprocesses ? { reason: "commands are not placed in a cgroup" } : {}),
+    },
+    filesystem_boundary: {
+      restriction: "advisory",
+      not_protected: [
+        "no kernel mechanism denies reads or writes of a command outside the work folder",
+        "HOME is rewritten for every command, so a probe of ~ proves nothing: test with an absolute path",
+      ],
+    },
+    private_mounts: false,
+    pid_namespace: false,
+    aggregate_limits: subprocesses
+      ? { mechanism: "none", reason: "commands are not limited as a group" }
+      : { mechanism: "not-required" },
+    trusted_files: { guarded: facts.trustedFiles.guarded, unguarded: facts.trustedFiles.unguarded },
+    component_host: facts.componentHost,
+  };
+}
+
+function preopen(entry: ArtifactEntry): JsonObject {
+  const { grant, role } = entry;
+  const scope = grant?.scope ?? null;
+  const surface = scope !== null
+    ? "scoped-subtree"
+    : grant?.records === true
+    ? "records"
+    : role === "hook"
+    ? "nothing"
+    : "whole-workdir";
+  return { artifact: entry.bareName, role, scope, surface };
+}
+
+function list(label: string, items: readonly string[], indent = "  "): string[] {
+  if (items.length === 0) return [`${indent}${label}: <none>`];
+  return [`${indent}${label}:`, ...items.map((item) => `${indent}  - ${item}`)];
+}
+
+const SURFACES: Readonly<Record<string, string>> = {
+  "whole-workdir": "the whole accessible workdir",
+  "records": "the session's hook records",
+  "nothing": "no directory",
+};
+
+function strings(value: JsonValue | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+function objects(value: JsonValue | undefined): readonly JsonObject[] {
+  return Array.isArray(value)
+    ? value.filter((item): item is JsonObject => item !== null && typeof item === "object")
+    : [];
+}
+
+function preopenLine(entry: JsonObject): string {
+  const { artifact, role, scope, surface } = entry;
+  const what = surface === "scoped-subtree"
+    ? `one subtree of the accessible workdir — capabilities.filesystem.scope: ${scope}`
+    : SURFACES[String(surface)];
+  return `${artifact} (${role}): ${what}`;
+}
+
+/** The report for people (spec containment 16.1), from the JSON form, so that the two cannot differ. */
+export function scopeText(report: JsonObject): string {
+  const boundary = report.filesystem_boundary as JsonObject;
+  const io = report.io_max as JsonObject;
+  const limits = report.aggregate_limits as JsonObject;
+  const trusted = report.trusted_files as JsonObject;
+  const exported = report.exports_files as JsonObject | null;
+  const peer = report.peer_files as JsonObject | null;
+  const notProtected = strings(boundary.not_protected);
+  const advisoryFor = strings(report.read_only_advisory_for);
+  const readOnly = strings(report.read_only_paths);
+  return [
+    "Containment",
+    `  declared:  ${report.declared_containment}`,
+    `  achieved:  ${report.achieved_containment}`,
+    `  floor met: ${report.floor_met ? "yes" : "no"}`,
+    ...(report.floor_met ? [] : [`  reason:    ${report.shortfall_reason}`]),
+    `  mechanism: ${report.enforcement_tier}`,
+    `  userns grant: ${report.userns_grant ?? "<none>"}`,
+    "",
+    ...(notProtected.length === 0 ? [] : ["Not protected here", ...notProtected.map((line) => `  - ${line}`), ""]),
+    "Effective grants",
+    `  filesystem scope: ${report.filesystem_scope ?? "<none>"}`,
+    `  workdir exec:     ${report.workdir_exec}`,
+    ...list("read_only", readOnly),
+    ...(readOnly.length === 0 ? [] : [
+      advisoryFor.length === 0
+        ? "  read_only enforcement: enforced"
+        : `  read_only enforcement: advisory against ${advisoryFor.join(", ")}`,
+    ]),
+    ...list("preopens", objects(report.preopens).map(preopenLine)),
+    ...list("network allow", strings(report.network_allow)),
+    `  unix sockets:     ${report.unix_sockets}`,
+    ...list("shell allow", strings(report.shell_allow)),
+    ...list("spawn allow", strings(report.spawn_allow)),
+    ...list("spawn workdir snapshot", strings(report.spawn_workdir_snapshot)),
+    ...list("env allow", strings(report.env_allow)),
+    `  plan submit:      ${report.plan_submit}`,
+    ...list("install skill", strings(report.install_skill)),
+    ...list("install tool", strings(report.install_tool)),
+    ...list("interpreter runtime", strings(report.interpreter_runtime_grants)),
+    ...list("staged runtime", strings(report.staged_runtime_grants)),
+    ...list(
+      "state stores",
+      objects(report.state_stores).map(({ artifact, store, host_path }) => `${artifact}: ${store} -> ${host_path}`),
+    ),
+    ...list("artifact config", strings(report.configured_artifacts)),
+    ...list("host paths", objects(report.host_paths).map(({ path, access }) => `${path} (${access})`)),
+    ...list("trust store", strings(report.trust_store)),
+    ...list("name resolution", strings(report.name_resolution)),
+    ...list("trusted files", [
+      ...strings(trusted.guarded),
+      ...strings(trusted.unguarded).map((path) => `${path} (not guarded)`),
+    ]),
+    "",
+    "Resource plane",
+    ...(exported === null ? ["  exports.files: <none>"] : [
+      `  exports.files root: ${exported.root}`,
+      `  mode:               ${exported.mode}`,
+      `  max bytes:          ${exported.max_bytes} (per file)`,
+    ]),
+    `  io.max:        ${io.status} (${io.declared_bytes_per_sec} bytes/s declared)`,
+    `  limits:        ${limits.mechanism}${limits.reason === undefined ? "" : ` (${limits.reason})`}`,
+    "",
+    "Peer handoff",
+    ...(peer === null ? ["  exports.peer_files: <none>"] : [
+      `  exports.peer_files root: ${peer.root}`,
+      `  max handle ttl: ${peer.max_ttl_secs}s`,
+      `  max bytes: ${peer.max_bytes} (per file)`,
+    ]),
+    ...list("peer_fetch allow", strings(report.peer_fetch_allow)),
+    "",
+    ...list(
+      "Runtime writes",
+      objects(report.runtime_writes).map(({ path, kind, condition }) => `${path} (${kind}, ${condition})`),
+      "",
+    ),
+    ...(report.floor_met ? [] : ["", "This is a report only: mur run would refuse this capsule here."]),
+  ].join("\n");
+}

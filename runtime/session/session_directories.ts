@@ -1,0 +1,179 @@
+/**
+ * The directories of one session: scratch, runtime and records, their modes and locks (spec session 4).
+ *
+ * @module
+ */
+import { ioError, MurError, reasonOf } from "../../base/errors.ts";
+import { type MurmurHome, recordsGroup } from "../../base/murmur_home.ts";
+import { RootedDir, type RootedFile, sameFile } from "../../base/rooted_dir.ts";
+import { isRootedError } from "../../base/rooted_error.ts";
+import type { TrustedFiles } from "../../base/trusted_files.ts";
+
+/** Where a session's directories lie. Absolute paths. */
+export interface SessionPaths {
+  readonly sessionId: string;
+  readonly scratch: string;
+  readonly runtime: string;
+  readonly records: string;
+  readonly workdir: string;
+}
+
+/** The paths of a session. */
+export function sessionPaths(
+  home: MurmurHome,
+  session: { readonly id: string; readonly workdirRoot: string; readonly workdir: string },
+): SessionPaths {
+  const scratch = `${home.sessions}/${session.id}`;
+  return {
+    sessionId: session.id,
+    scratch,
+    runtime: `${scratch}/runtime`,
+    records: `${recordsGroup(home, session.workdirRoot)}/${session.id}`,
+    workdir: session.workdir,
+  };
+}
+
+/** The open directories of a running session. Everything the runtime does below them goes through these handles. */
+export interface SessionDirectories {
+  readonly paths: SessionPaths;
+  readonly runtime: RootedDir;
+  readonly records: RootedDir;
+  readonly out: RootedDir;
+  /** Follows symbolic links inside it, as components see it; trusted files are never written. */
+  readonly workdir: RootedDir;
+  /** Lets go of everything and removes the scratch directory. */
+  remove(): void;
+}
+
+/** Makes every missing component of an absolute path 0700. A component that is there keeps its mode. */
+function makePrivate(path: string): void {
+  const missing: string[] = [];
+  for (let current = path; current !== "/" && current !== ""; current = current.slice(0, current.lastIndexOf("/"))) {
+    try {
+      if (!Deno.statSync(current).isDirectory) throw new MurError("E-IO-003", `${current} is not a directory`);
+      break;
+    } catch (cause) {
+      if (!(cause instanceof Deno.errors.NotFound)) throw cause;
+      missing.push(current);
+    }
+  }
+  for (const directory of missing.reverse()) {
+    try {
+      Deno.mkdirSync(directory, { mode: 0o700 });
+      // The umask may have taken bits of the owner's.
+      Deno.chmodSync(directory, 0o700);
+    } catch (cause) {
+      // Another launch made it meanwhile.
+      if (!(cause instanceof Deno.errors.AlreadyExists)) throw cause;
+    }
+  }
+}
+
+/** `~/.murmur` with group and other bits removed and the owner's left alone (spec cli 2.1). */
+export function prepareMurmurHome(home: MurmurHome): void {
+  try {
+    makePrivate(home.root);
+    const { mode } = Deno.statSync(home.root);
+    if (mode !== null && (mode & 0o077) !== 0) Deno.chmodSync(home.root, mode & 0o700);
+  } catch (cause) {
+    if (cause instanceof MurError) throw cause;
+    throw new MurError("E-IO-003", `${home.root} cannot hold the session's directories: ${reasonOf(cause)}`, {
+      hint: "set HOME to a directory you own and may write",
+      cause,
+    });
+  }
+}
+
+/**
+ * Makes the directories of a session and opens them.
+ *
+ * @throws {MurError} `E-IO-003` when the home cannot hold them.
+ */
+export function createSessionDirectories(
+  home: MurmurHome,
+  paths: SessionPaths,
+  trusted: TrustedFiles,
+): SessionDirectories {
+  prepareMurmurHome(home);
+  removeDeadScratch(home.sessions);
+  let lock: RootedFile;
+  let scratch: RootedDir;
+  try {
+    for (const directory of [home.sessions, home.records, home.running]) makePrivate(directory);
+    makePrivate(paths.scratch);
+    scratch = RootedDir.open(paths.scratch, { symlinks: "refuse" });
+    lock = scratch.openFile(".lock", { write: true, create: true, mode: 0o600, follow: false });
+    lock.tryLock();
+    for (const directory of ["runtime", "runtime/tools", "ctl"]) scratch.mkdir(directory, { mode: 0o700 });
+    makePrivate(paths.records);
+  } catch (cause) {
+    throw new MurError("E-IO-003", `the session's directories cannot be made: ${reasonOf(cause)}`, {
+      hint: `make ${home.root} writable, or set HOME to a directory you own`,
+      cause,
+    });
+  }
+  const records = RootedDir.open(paths.records, { symlinks: "refuse" });
+  for (const directory of ["logs", "out", "tmp", "home"]) records.mkdir(directory, { mode: 0o700 });
+  const runtime = scratch.openDir("runtime", { follow: false });
+  const out = records.openDir("out", { follow: false });
+  const workdir = RootedDir.open(paths.workdir, { trusted });
+  return {
+    paths,
+    runtime,
+    records,
+    out,
+    workdir,
+    remove() {
+      for (const directory of [runtime, out, workdir, records]) directory.close();
+      for (const entry of scratch.readDir()) scratch.removeAll(entry.name);
+      lock.close();
+      scratch.close();
+      try {
+        Deno.removeSync(paths.scratch);
+      } catch (cause) {
+        if (!(cause instanceof Deno.errors.NotFound)) throw ioError(`remove ${paths.scratch}`, cause);
+      }
+    },
+  };
+}
+
+/** Removes scratch directories whose lock nobody holds: their process is gone (spec session 4.3). */
+export function removeDeadScratch(sessions: string): void {
+  let root: RootedDir;
+  try {
+    root = RootedDir.open(sessions, { symlinks: "refuse" });
+  } catch (cause) {
+    if (isRootedError(cause, "no-entry")) return;
+    throw cause;
+  }
+  try {
+    for (const entry of root.readDir()) {
+      if (entry.kind !== "directory" || !/^ses_[0-9a-f]{32}$/.test(entry.name)) continue;
+      try {
+        using lock = root.openFile(`${entry.name}/.lock`, { write: true, follow: false });
+        if (lock.tryLock()) root.removeAll(entry.name);
+      } catch {
+        // Not made completely yet, or being removed by another launch: its own end takes care of it.
+      }
+    }
+  } finally {
+    root.close();
+  }
+}
+
+/**
+ * Refuses a work folder that is not the one that was staged (spec session 4.3).
+ *
+ * @throws {MurError} `E-IO-003`.
+ */
+export function sameWorkdir(directories: SessionDirectories): void {
+  const now = RootedDir.open(directories.paths.workdir);
+  try {
+    if (sameFile(now.identity, directories.workdir.identity)) return;
+  } finally {
+    now.close();
+  }
+  throw new MurError("E-IO-003", `the work folder ${directories.paths.workdir} is not the directory that was staged`, {
+    hint: "launch again once nothing replaces it",
+  });
+}

@@ -1,0 +1,186 @@
+/**
+ * One task from its start to its end: text written down, traced, attempted, its result filed and told
+ * (spec session 7).
+ *
+ * @module
+ */
+import { reasonOf } from "../../base/errors.ts";
+import type { RootedDir } from "../../base/rooted_dir.ts";
+import { writeAtomicallyIn } from "../../base/atomic_file.ts";
+import { afterThreadedTask } from "../agent/driver_continuation.ts";
+import { type Message, userMessage } from "../agent/message.ts";
+import type { ConversationRecord } from "../agent/conversation_record.ts";
+import type { TaskStanding } from "../agent/task_origin.ts";
+import { type AttemptEnd, type ContinuationSlot, runAttempt, type TurnLoopServices } from "../agent/turn_loop.ts";
+import { fence, fenceSource } from "../agent/untrusted_fence.ts";
+import type { MurError } from "../../base/errors.ts";
+import type { TaskExitStatus, TaskSource } from "../trace/trace_event.ts";
+import type { TraceWriter } from "../trace/trace_writer.ts";
+import type { FrameLog, TaskState } from "./frame_log.ts";
+
+/** A task to run. */
+export interface TaskRequest {
+  readonly id: string;
+  readonly contextId: string;
+  readonly loadHistory: boolean;
+  readonly text: string;
+  readonly source: TaskSource;
+  readonly standing: TaskStanding;
+  /** It came over the door. */
+  readonly overDoor: boolean;
+}
+
+/** How a task ended. */
+export interface TaskOutcome {
+  readonly status: TaskExitStatus;
+  /** The answer of a task that ended `ok`, else why it did not. */
+  readonly text: string;
+  /** The session cannot go on. */
+  readonly fatal: MurError | null;
+}
+
+/** What running a task needs of its session. */
+export interface TaskServices {
+  readonly trace: TraceWriter;
+  readonly frames: FrameLog;
+  readonly runtimeDir: RootedDir;
+  /** `out/` of the records directory. */
+  readonly out: RootedDir;
+  readonly threaded: boolean;
+  readonly maxTurns: number;
+  readonly continuation: ContinuationSlot;
+  /** Work ids of commands that were moved to the background and still run. */
+  detachedWork(): readonly string[];
+  /** Loop services for one task; the tool list is read when the task starts (spec session 8.2). */
+  loopFor(task: TaskRequest, record: (messages: readonly Message[]) => void): TurnLoopServices;
+  openRecord(contextId: string): Promise<ConversationRecord | null>;
+  report(text: string): void;
+}
+
+const STATES: Readonly<Record<TaskExitStatus, TaskState>> = {
+  ok: "completed",
+  failed: "failed",
+  max_turns_reached: "failed",
+  spend_ceiling_reached: "failed",
+  reopen_budget_exhausted: "failed",
+  canceled: "canceled",
+  no_answer: "failed",
+};
+
+const CANCELED_TEXT = "the task was canceled";
+
+/** Runs one task to its end. @throws {MurError} `E-RUN-007` when the trace cannot be written. */
+export async function runTask(services: TaskServices, task: TaskRequest, signal: AbortSignal): Promise<TaskOutcome> {
+  const { trace, frames } = services;
+  try {
+    writeAtomicallyIn(services.runtimeDir, "task.md", task.text, { mode: 0o600, durable: false });
+  } catch (cause) {
+    services.report(`task.md could not be written: ${reasonOf(cause)}`);
+  }
+  trace.write("task_start", {
+    task_id: task.id,
+    context_id: task.contextId,
+    source: task.source,
+    origin: task.standing.origin,
+    trust: task.standing.trust,
+    lane: task.standing.lane,
+    message_parts_bytes: new TextEncoder().encode(task.text).length,
+  });
+  const record = await services.openRecord(task.contextId);
+  record?.beginAttempt();
+  const history = task.loadHistory ? record?.messages ?? [] : [];
+  const messages = [...history, taskMessage(task)];
+  record?.append(messages);
+  const loop = services.loopFor(task, (entered) => record?.append(entered));
+  const attempt = await runAttempt(loop, {
+    taskId: task.id,
+    contextId: task.contextId,
+    overDoor: task.overDoor,
+    messages,
+    turnsUsed: 0,
+    maxTurns: services.maxTurns,
+    continuation: services.continuation,
+    signal,
+  });
+  const outcome = outcomeOf(attempt.end);
+  writeResult(services, task, outcome);
+  if (attempt.end.kind === "failed" || attempt.end.kind === "fatal") {
+    trace.write("task_failed", {
+      task_id: task.id,
+      turn: attempt.end.turn,
+      cause: attempt.end.kind === "failed" ? attempt.end.cause : "runtime_error",
+      reason: outcome.text,
+    });
+  } else if (attempt.end.kind === "canceled") {
+    trace.write("task_canceled", {
+      task_id: task.id,
+      turn: attempt.end.turn,
+      phase: attempt.end.phase,
+      detached_work_ids: services.detachedWork(),
+      delegation_ids: [],
+    });
+  }
+  if (outcome.status === "ok" && services.threaded) {
+    services.continuation.current = afterThreadedTask(
+      services.continuation.current,
+      task.contextId,
+      attempt.messages.length,
+    );
+  }
+  trace.endTask({ exitStatus: outcome.status, reopenCount: 0 });
+  frames.publish({
+    type: "status",
+    taskId: task.id,
+    contextId: task.contextId,
+    state: STATES[outcome.status],
+    message: outcome.text,
+    final: true,
+  });
+  return outcome;
+}
+
+function taskMessage(task: TaskRequest): Message {
+  if (task.standing.trust === "trusted") return userMessage(task.text);
+  const source = fenceSource("task", task.standing.origin);
+  return userMessage(fence(source, task.text), { fence: source });
+}
+
+function outcomeOf(end: AttemptEnd): TaskOutcome {
+  switch (end.kind) {
+    case "ok":
+      return { status: "ok", text: end.text, fatal: null };
+    case "failed":
+      return { status: "failed", text: end.message, fatal: null };
+    case "fatal":
+      return { status: "failed", text: end.error.message, fatal: end.error };
+    case "max_turns_reached":
+    case "spend_ceiling_reached":
+      return { status: end.kind, text: end.message, fatal: null };
+    case "canceled":
+      return { status: "canceled", text: CANCELED_TEXT, fatal: null };
+  }
+}
+
+/** What `out/result.txt` holds (spec session 7). */
+export function resultText(outcome: TaskOutcome): string {
+  switch (outcome.status) {
+    case "failed":
+    case "max_turns_reached":
+      return `error: ${outcome.text}`;
+    default:
+      return outcome.text;
+  }
+}
+
+function writeResult(services: TaskServices, task: TaskRequest, outcome: TaskOutcome): void {
+  const text = resultText(outcome);
+  const names = ["result.txt"];
+  if (task.overDoor && services.threaded && outcome.status === "ok") names.push(`result_${task.id}.txt`);
+  for (const name of names) {
+    try {
+      writeAtomicallyIn(services.out, name, text, { mode: 0o600 });
+    } catch (cause) {
+      services.report(`out/${name} could not be written: ${reasonOf(cause)}`);
+    }
+  }
+}
