@@ -77,8 +77,8 @@ export class Body {
 
   /** The body as a stream; `null` when there is none. */
   get body(): GuestReadableStream<Uint8Array> | null {
-    if (this.#stream === null && this.#prepared?.bytes != null) {
-      const bytes = this.#prepared.bytes;
+    const bytes = this.#prepared?.bytes ?? null;
+    if (this.#stream === null && bytes !== null) {
       this.#stream = new GuestReadableStream<Uint8Array>({
         start(controller) {
           if (bytes.length > 0) controller.enqueue(bytes);

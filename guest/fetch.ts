@@ -79,9 +79,7 @@ export class GuestRequest extends Body {
     this.url = url.href;
     this.method = method;
     this.headers = new GuestHeaders(init.headers ?? base?.headers);
-    if (body?.contentType != null && !this.headers.has("content-type")) {
-      this.headers.set("content-type", body.contentType);
-    }
+    setDefaultType(this.headers, body);
     this.redirect = init.redirect ?? base?.redirect ?? "follow";
     this.signal = init.signal === undefined ? base?.signal ?? null : init.signal;
   }
@@ -104,9 +102,7 @@ export class GuestResponse extends Body {
     }
     this.statusText = init.statusText ?? "";
     this.headers = new GuestHeaders(init.headers);
-    if (prepared?.contentType != null && !this.headers.has("content-type")) {
-      this.headers.set("content-type", prepared.contentType);
-    }
+    setDefaultType(this.headers, prepared);
   }
 
   static json(value: unknown, init: ResponseInit = {}): GuestResponse {
@@ -150,6 +146,11 @@ export class FetchError extends TypeError {
     super(message);
     this.code = code;
   }
+}
+
+function setDefaultType(headers: GuestHeaders, body: PreparedBody | null): void {
+  const type = body?.contentType ?? null;
+  if (type !== null && !headers.has("content-type")) headers.set("content-type", type);
 }
 
 function normalMethod(method: string): string {
@@ -238,10 +239,10 @@ async function sendBody(outgoing: OutgoingBody, body: PreparedBody | null, signa
   const stream = outgoing.write();
   let complete = false;
   try {
-    if (body?.bytes != null) await writeAll(stream, body.bytes, signal);
-    else if (body?.stream != null) {
-      for await (const chunk of body.stream) await writeAll(stream, chunk, signal);
-    }
+    const bytes = body?.bytes ?? null;
+    const source = body?.stream ?? null;
+    if (bytes !== null) await writeAll(stream, bytes, signal);
+    else if (source !== null) { for await (const chunk of source) await writeAll(stream, chunk, signal); }
     stream.flush();
     complete = true;
   } finally {
@@ -309,6 +310,7 @@ async function sendOnce(
 ): Promise<GuestResponse> {
   const { httpTypes, outgoingHandler } = host();
   const { signal } = request;
+  const streamed = (body?.stream ?? null) !== null;
   signal?.throwIfAborted();
   const outgoing = new httpTypes.OutgoingRequest(outgoingFields(request, body));
   const lower = request.method.toLowerCase();
@@ -339,7 +341,7 @@ async function sendOnce(
       if (answer.tag === "err" || result === undefined) throw fetchError(url.href, undefined, "no response");
       if (result.tag === "err") {
         // The reason a body could not be made outranks the broken request it caused.
-        const failed = body?.stream == null ? null : await sending;
+        const failed = streamed ? await sending : null;
         if (failed !== null && variantOf(failed.error) === undefined) throw failed.error;
         throw fetchError(url.href, result.val, "no response");
       }
@@ -380,7 +382,9 @@ export async function guestFetch(input: string | URL | GuestRequest, init?: Requ
     await response.body?.cancel();
     if (request.redirect === "error") throw new TypeError(`${url.origin} answered with a redirect`);
     if (hops === MAX_REDIRECTS) throw new TypeError(`more than ${MAX_REDIRECTS} redirects`);
-    if (kind === "same" && body?.stream != null) throw new TypeError("a streamed body cannot follow a redirect");
+    if (kind === "same" && (body?.stream ?? null) !== null) {
+      throw new TypeError("a streamed body cannot follow a redirect");
+    }
     const next = new URL(location, url);
     const headers = new GuestHeaders(request.headers);
     if (kind === "get") {
