@@ -1,0 +1,31 @@
+/**
+ * Runs the benchmarks, each against its peer in one run, and prints figures and budgets.
+ *
+ * Usage: `deno task bench [name…]`
+ *
+ * @module
+ */
+import { type BenchResult, formatResult } from "./result.ts";
+
+/** Every benchmark by the name it is chosen with. */
+const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchResult> }>>> = {
+  "start-up": () => import("./start_up.ts"),
+  "component-call": () => import("./component_call.ts"),
+  "token-count": () => import("./token_count.ts"),
+  "long-session": () => import("./long_session.ts"),
+};
+
+const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);
+let missed = 0;
+for (const name of names) {
+  const load = BENCHMARKS[name];
+  if (load === undefined) {
+    console.error(`no benchmark is called '${name}': ${Object.keys(BENCHMARKS).join(", ")}`);
+    Deno.exit(2);
+  }
+  const result = await (await load()).run();
+  console.log(formatResult(result));
+  missed += result.figures.filter(({ value, atMost }) => atMost !== undefined && value > atMost).length;
+}
+if (missed > 0) console.log(`${missed} budget(s) missed`);
+Deno.exit(missed > 0 ? 1 : 0);
