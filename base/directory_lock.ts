@@ -1,0 +1,31 @@
+/**
+ * One writer at a time in a directory.
+ *
+ * @module
+ */
+import { MurError } from "./errors.ts";
+
+/**
+ * Runs `work` while this process alone holds the directory's write lock: `flock(2)` on the directory itself, so that
+ * nothing is left behind and a writer that dies lets go of it. Readers take no lock.
+ *
+ * @param timeout How long another holder is waited for, in milliseconds.
+ * @throws {MurError} `E-IO-003` when another process still holds it.
+ */
+export async function withDirectoryLock<T>(directory: string, work: () => Promise<T>, timeout = 60_000): Promise<T> {
+  const held = await Deno.open(directory, { read: true });
+  try {
+    const deadline = Date.now() + timeout;
+    for (let pause = 2; !(await held.tryLock(true)); pause = Math.min(pause * 2, 100)) {
+      if (Date.now() >= deadline) {
+        throw new MurError("E-IO-003", `another process is still writing in ${directory}`, {
+          hint: "wait for it to end, or stop it, and try again",
+        });
+      }
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+    return await work();
+  } finally {
+    held.close();
+  }
+}
