@@ -53,6 +53,10 @@ export interface GuestRequest {
   readonly body: ReadableStream<Uint8Array> | null;
   /** Aborted when the guest dropped the request or its process ended. */
   readonly signal: AbortSignal;
+  /** Settles after the body's end: the trailers, `null` when there are none. Absent without a body. */
+  readonly trailers?: Promise<readonly (readonly [string, string])[] | null>;
+  /** The guest's limit for the connection, in milliseconds. */
+  readonly connectTimeoutMs?: number;
 }
 
 /** What goes back to the guest. */
@@ -60,6 +64,8 @@ export interface GuestResponse {
   readonly status: number;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: ReadableStream<Uint8Array>;
+  /** Read after the body's end: the trailers, `null` when there are none. Absent: there are none. */
+  readonly trailers?: Promise<readonly (readonly [string, string])[] | null>;
 }
 
 /** Sends a guest's request or refuses it; the policy of one artifact (rules, gateway) is bound in it. */

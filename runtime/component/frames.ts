@@ -65,6 +65,8 @@ export const MessageType = {
   timer: 74,
   chunk: 75,
   output: 76,
+  /** Closes a file handle. */
+  release: 77,
 } as const;
 
 /** Name of a message type. */

@@ -1,0 +1,61 @@
+/**
+ * The component host: a process without any permission that runs components and asks the runtime for every effect over
+ * its standard input and output (spec components 3.9). Imports nothing but its own files, so that it can be handed over
+ * as one piece of text.
+ *
+ * @module
+ */
+import { type Message, MessageType } from "../frames.ts";
+import { bindFilesystem } from "./filesystem.ts";
+import { bindHttp, resetHttp } from "./http.ts";
+import { loadComponent, type LoadedComponent, runCall } from "./instance.ts";
+import { Pipe, PipeClosed } from "./pipe.ts";
+import { bindStreams } from "./streams.ts";
+
+const PERMISSIONS = ["read", "write", "net", "env", "sys", "run", "ffi", "import"] as const;
+
+/** Gives up whatever the process was started with. */
+function dropPermissions(): void {
+  for (const name of PERMISSIONS) Deno.permissions.revokeSync({ name });
+}
+
+/** Serves the runtime until the pipe closes. Never returns to an event loop. */
+function serve(): void {
+  dropPermissions();
+  const pipe = new Pipe();
+  bindStreams(pipe);
+  bindFilesystem(pipe);
+  bindHttp(pipe);
+  const modules = new Map<string, WebAssembly.Module>();
+  const components = new Map<string, LoadedComponent>();
+  const decoder = new TextDecoder();
+  pipe.send(MessageType.ready, 0);
+
+  const take = (message: Message) => {
+    switch (message.type) {
+      case MessageType.module:
+        modules.set(message.header.key as string, new WebAssembly.Module(message.body));
+        break;
+      case MessageType.component: {
+        const listed = message.header.modules as [string, string][];
+        const own = new Map(listed.map(([name, key]) => [name, modules.get(key)!]));
+        components.set(message.header.key as string, loadComponent(decoder.decode(message.body), own));
+        break;
+      }
+      case MessageType.call:
+        runCall(pipe, components.get(message.header.key as string)!, message);
+        pipe.reset();
+        resetHttp();
+        break;
+      default:
+        pipe.discard(message);
+    }
+  };
+  try {
+    for (;;) take(pipe.receive());
+  } catch (error) {
+    if (!(error instanceof PipeClosed)) throw error;
+  }
+}
+
+serve();

@@ -1,0 +1,94 @@
+/**
+ * A translated component as it is kept on disk and passed between processes: names, glue code, core modules, in one
+ * piece whose SHA-256 is its first part (spec components 3.9, "Translation").
+ *
+ * ```
+ * 32 bytes SHA-256 of all that follows
+ * u32 length of the header, little endian; the header as JSON
+ * the glue code as UTF-8; the core modules one after the other
+ * ```
+ *
+ * @module
+ */
+
+/** One core module of a component. */
+export interface CoreModule {
+  /** Name by which the glue code asks for it. */
+  readonly name: string;
+  readonly sha256: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** A component ready to be loaded by a host. */
+export interface Translation {
+  /** Versioned names, sorted. */
+  readonly imports: readonly string[];
+  readonly exports: readonly string[];
+  /** Imports of which the component uses a function or resource, without versions. The others hold types only. */
+  readonly usedImports: readonly string[];
+  /** Text of a function body that returns the `instantiate` function. */
+  readonly glue: string;
+  readonly modules: readonly CoreModule[];
+}
+
+/** SHA-256 as lower-case hex. */
+export async function sha256Hex(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+}
+
+interface HeaderJson {
+  readonly imports: readonly string[];
+  readonly exports: readonly string[];
+  readonly usedImports: readonly string[];
+  readonly glueBytes: number;
+  readonly modules: readonly { readonly name: string; readonly sha256: string; readonly bytes: number }[];
+}
+
+/** Encodes a translation. */
+export async function encodeTranslation(translation: Translation): Promise<Uint8Array<ArrayBuffer>> {
+  const glue = new TextEncoder().encode(translation.glue);
+  const header: HeaderJson = {
+    imports: translation.imports,
+    exports: translation.exports,
+    usedImports: translation.usedImports,
+    glueBytes: glue.length,
+    modules: translation.modules.map(({ name, sha256, bytes }) => ({ name, sha256, bytes: bytes.length })),
+  };
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const modulesBytes = translation.modules.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  const whole = new Uint8Array(32 + 4 + json.length + glue.length + modulesBytes);
+  new DataView(whole.buffer).setUint32(32, json.length, true);
+  let at = 36;
+  for (const part of [json, glue, ...translation.modules.map(({ bytes }) => bytes)]) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  whole.set(new Uint8Array(await crypto.subtle.digest("SHA-256", whole.subarray(32))));
+  return whole;
+}
+
+/** Decodes a translation; `null` when the bytes are not exactly what was encoded. */
+export async function decodeTranslation(bytes: Uint8Array<ArrayBuffer>): Promise<Translation | null> {
+  if (bytes.length < 36) return null;
+  const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes.subarray(32)));
+  if (sum.some((byte, index) => byte !== bytes[index])) return null;
+  // The sum is right: what follows was written by `encodeTranslation`.
+  const headerBytes = new DataView(bytes.buffer, bytes.byteOffset + 32, 4).getUint32(0, true);
+  let at = 36 + headerBytes;
+  const decoder = new TextDecoder();
+  let header: HeaderJson;
+  try {
+    header = JSON.parse(decoder.decode(bytes.subarray(36, at))) as HeaderJson;
+  } catch {
+    return null;
+  }
+  const glue = decoder.decode(bytes.subarray(at, at += header.glueBytes));
+  const modules = header.modules.map(({ name, sha256, bytes: length }) => ({
+    name,
+    sha256,
+    bytes: bytes.slice(at, at += length),
+  }));
+  if (at !== bytes.length) return null;
+  const { imports, exports, usedImports } = header;
+  return { imports, exports, usedImports, glue, modules };
+}
