@@ -12,25 +12,21 @@ import {
   type CommandContext,
   ExitCode,
   run,
+  type StricliProcess,
   text_en,
 } from "@stricli/core";
-import { MurError } from "../base/errors.ts";
-import { VERSION } from "../base/version.ts";
+import { reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
+import { reportFailure, USAGE_STATUS } from "./failure.ts";
 
 /** What a command sees as `this`: the parser's streams and our context. */
 interface MurContext extends CommandContext {
   readonly mur: CliContext;
-  /** Set by the command that ran. */
-  status: number;
+  /** Filled in by the command that ran. */
+  readonly outcome: { status: number | null };
 }
 
 const text = (input: string): string => input;
-
-function wholeNumber(input: string): number {
-  if (!/^\d+$/.test(input)) throw new SyntaxError(`'${input}' is not a whole number`);
-  return Number(input);
-}
 
 const RUN_FLAGS = {
   manifest: {
@@ -82,7 +78,12 @@ const RUN_FLAGS = {
     brief: "How the resumed history is loaded (default full)",
     optional: true,
   },
-  "forget-session": { kind: "boolean", brief: "Drop the context's harness session first", optional: true },
+  "forget-session": {
+    kind: "boolean",
+    brief: "Drop the context's harness session first",
+    optional: true,
+    withNegated: false,
+  },
   workdir: {
     kind: "parsed",
     parse: text,
@@ -97,14 +98,24 @@ const RUN_FLAGS = {
     placeholder: "addr",
     optional: true,
   },
-  json: { kind: "boolean", brief: "Print one JSON readiness line and nothing else on stdout", optional: true },
+  json: {
+    kind: "boolean",
+    brief: "Print one JSON readiness line and nothing else on stdout",
+    optional: true,
+    withNegated: false,
+  },
   output: {
     kind: "enum",
     values: ["text"],
     brief: "text: print only the final answer on stdout",
     optional: true,
   },
-  verbose: { kind: "boolean", brief: "Print more when the session starts, and the model's thinking", optional: true },
+  verbose: {
+    kind: "boolean",
+    brief: "Print more when the session starts, and the model's thinking",
+    optional: true,
+    withNegated: false,
+  },
   "lifecycle-task-acceptance": {
     kind: "parsed",
     parse: text,
@@ -134,7 +145,12 @@ const RUN_FLAGS = {
     placeholder: "text",
     optional: true,
   },
-  "explain-scope": { kind: "boolean", brief: "Print what the capsule may do here and exit", optional: true },
+  "explain-scope": {
+    kind: "boolean",
+    brief: "Print what the capsule may do here and exit",
+    optional: true,
+    withNegated: false,
+  },
   "capsule-sha256": {
     kind: "parsed",
     parse: text,
@@ -178,19 +194,73 @@ export interface RunFlags {
   readonly "store-root"?: string;
 }
 
+type Implementation<FLAGS, ARGS extends readonly (string | undefined)[]> = (
+  context: CliContext,
+  flags: FLAGS,
+  ...args: ARGS
+) => Promise<number>;
+
 /** Wraps a command so that its failure is printed our way and its status is kept. */
-function command<FLAGS extends object, ARGS extends readonly string[]>(
-  load: () => Promise<(context: CliContext, flags: FLAGS, ...args: ARGS) => Promise<number>>,
+function loading<FLAGS, ARGS extends readonly (string | undefined)[]>(
+  load: () => Promise<Implementation<FLAGS, ARGS>>,
 ): () => Promise<(this: MurContext, flags: FLAGS, ...args: ARGS) => Promise<void>> {
   return async () => {
     const implementation = await load();
     return async function (this: MurContext, flags: FLAGS, ...args: ARGS): Promise<void> {
       try {
-        this.status = await implementation(this.mur, flags, ...args);
+        this.outcome.status = await implementation(this.mur, flags, ...args);
       } catch (error) {
-        const { reportFailure } = await import("./main.ts");
-        this.status = reportFailure(error, this.mur);
+        this.outcome.status = reportFailure(error, this.mur);
       }
     };
   };
+}
+
+const runCommand = buildCommand<RunFlags, [], MurContext>({
+  loader: loading(async () => (await import("./run.ts")).run),
+  parameters: { flags: RUN_FLAGS, aliases: { v: "verbose" } },
+  docs: {
+    brief: "Run a capsule",
+    fullDescription:
+      "Stages the capsule, opens its door and works on its task. Prints where the door is, the session " +
+      "id and at the end the status; the exit status is 0 when the task completed.",
+  },
+});
+
+const routes = buildRouteMap({
+  routes: {
+    run: runCommand,
+  },
+  docs: { brief: "Build, install and run contained AI agents" },
+});
+
+const TEXT: ApplicationText = {
+  ...text_en,
+  noCommandRegisteredForInput: ({ input, corrections }) => {
+    const hint = corrections.length === 0 ? "see mur --help" : `did you mean ${corrections.join(" or ")}?`;
+    return `mur: unknown command '${input}' (${hint})`;
+  },
+  exceptionWhileParsingArguments: (error) => `mur: ${reasonOf(error)}`,
+};
+
+const application = buildApplication(routes, {
+  name: "mur",
+  scanner: { caseStyle: "original", allowArgumentEscapeSequence: true },
+  documentation: { caseStyle: "original", disableAnsiColor: true },
+  localization: { text: TEXT },
+});
+
+/** Runs the command that the arguments name and answers its exit status. */
+export async function runApplication(args: readonly string[], context: CliContext): Promise<number> {
+  const outcome: { status: number | null } = { status: null };
+  const process: StricliProcess = {
+    stdout: { write: (text: string) => void context.stdout.write(text) },
+    stderr: { write: (text: string) => void context.stderr.write(text) },
+    env: { STRICLI_SKIP_VERSION_CHECK: "1", STRICLI_NO_COLOR: "1" },
+  };
+  const stricliContext: MurContext & { readonly process: StricliProcess } = { process, mur: context, outcome };
+  await run(application, args.length === 0 ? ["--help"] : args, stricliContext);
+  if (outcome.status !== null) return outcome.status;
+  // Help was shown, or the parser refused the arguments.
+  return process.exitCode === ExitCode.Success ? 0 : USAGE_STATUS;
 }

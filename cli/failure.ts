@@ -5,9 +5,17 @@
  */
 import { formatError, MurError, reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
+import { UsageError } from "./usage_error.ts";
 
-/** Prints a failure and answers its exit status, 1 for every coded error. */
+/** Exit status of a usage error (spec cli 1.2). */
+export const USAGE_STATUS = 2;
+
+/** Prints a failure and answers its exit status: 2 for a usage error, 1 for every coded one. */
 export function reportFailure(error: unknown, context: CliContext): number {
+  if (error instanceof UsageError) {
+    context.stderr.line(`mur: ${error.message}`);
+    return USAGE_STATUS;
+  }
   if (error instanceof MurError) {
     context.stderr.line(formatError(error));
     return 1;
