@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { ownStartToken, parseProcessStat, processExists, readProcess, startToken } from "./process_identity.ts";
+
+Deno.test("the start time is counted after the last parenthesis", () => {
+  const rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 8812345 99 100";
+  const hostile = fc.string({ unit: fc.constantFrom("(", ")", " ", "Z", "1", "\n"), maxLength: 15 });
+  fc.assert(fc.property(hostile, (name) => {
+    assert.deepEqual(parseProcessStat(`42 (${name}) ${rest}\n`), { state: "S", start: "8812345" });
+  }));
+  for (const text of ["", "42", "42 (x)", "42 (x) S 1 2", "42 (x) S" + " a".repeat(30)]) {
+    assert.equal(parseProcessStat(text), null, text);
+  }
+});
+
+Deno.test("this process is itself and no other", () => {
+  const start = ownStartToken();
+  assert.match(start, /^\d+$/);
+  assert.deepEqual(readProcess(Deno.pid, start), { state: "same" });
+  assert.deepEqual(readProcess(Deno.pid, `${start}0`), {
+    state: "gone",
+    reason: `pid ${Deno.pid} is held by a process that started at another time`,
+  });
+  assert.deepEqual(readProcess(Deno.pid, ""), {
+    state: "unverified",
+    reason: `pid ${Deno.pid}'s start time could not be read`,
+  });
+});
+
+Deno.test("a process of another user exists, nonsense does not", () => {
+  assert.ok(processExists(1));
+  for (const pid of [0, -1, -Deno.pid, 1.5, NaN, 2 ** 31, 2 ** 40]) {
+    assert.equal(processExists(pid), false, String(pid));
+  }
+});
+
+Deno.test("a zombie is gone, and so is an ended process", async () => {
+  // The shell forks a child that ends at once and then becomes a program that never asks for it.
+  const parent = new Deno.Command("sh", {
+    args: ["-c", "true & echo $!; exec sleep 30"],
+    stdout: "piped",
+    stdin: "null",
+  }).spawn();
+  const reader = parent.stdout.getReader();
+  try {
+    const pid = Number(new TextDecoder().decode((await reader.read()).value).trim());
+    const until = Date.now() + 5_000;
+    while (processExists(pid) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.notEqual(startToken(pid), null, "it still has its entry");
+    assert.deepEqual(readProcess(pid, startToken(pid)!), { state: "gone", reason: `no process holds pid ${pid}` });
+    const start = startToken(parent.pid)!;
+    assert.deepEqual(readProcess(parent.pid, start), { state: "same" });
+    parent.kill("SIGKILL");
+    await parent.status;
+    assert.equal(readProcess(parent.pid, start).state, "gone");
+  } finally {
+    await reader.cancel();
+    try {
+      parent.kill("SIGKILL");
+    } catch {
+      // It has ended.
+    }
+    await parent.status;
+  }
+});
