@@ -56,10 +56,10 @@ export interface ArtifactEntry {
   readonly source: string | null;
   readonly promptPayload: boolean;
   readonly grant: ArtifactGrant | null;
-  /** Present and raw: judged `E-CAP-010` at staging. `undefined`: the key is absent. */
-  readonly config: unknown;
-  /** Compact JSON of `config` when it is a valid mapping, else `null`. */
+  /** Compact JSON of `config` in the order it is written; `null` without one and for one that is refused. */
   readonly configJson: string | null;
+  /** Why a written `config` is refused at staging, `E-CAP-010`; `null` when there is none or it is fine. */
+  readonly configProblem: string | null;
   readonly gateway: GatewayDeclaration | null;
   readonly onOverflow: "drop" | "block";
   readonly place: SourcePlace;

@@ -1,0 +1,156 @@
+/**
+ * What a manifest may declare and this version of mur does not serve yet. Parsing accepts and judges all of it, since
+ * `mur doctor` and the daemon read it; a run refuses it, so that nobody relies on a feature that is not there.
+ *
+ * One row a feature: whoever builds it deletes its row.
+ *
+ * @module
+ */
+import { MurError } from "../../base/errors.ts";
+import type { CapsuleManifest } from "./capsule_manifest.ts";
+import { type ConfigArea } from "./manifest_error.ts";
+
+/** A feature, and where a manifest declares it. */
+interface Feature {
+  /** Block whose sentence the refusal takes. */
+  readonly area: ConfigArea;
+  /** Dotted paths at which this manifest declares it; empty when it does not. */
+  readonly declared: (manifest: CapsuleManifest) => readonly string[];
+  /** What is not served, completing "this version of mur does not … yet". */
+  readonly lacks: string;
+}
+
+function when(condition: boolean, ...paths: string[]): string[] {
+  return condition ? paths : [];
+}
+
+const FEATURES: readonly Feature[] = [
+  {
+    area: "capability",
+    declared: ({ artifacts }) =>
+      artifacts.flatMap(({ role }, index) => when(role === "hook", `artifacts[${index}].runtime`)),
+    lacks: "run hooks",
+  },
+  {
+    area: "capability",
+    declared: ({ capabilities }) => when(capabilities.spawnAllow.length > 0, "capabilities.spawn.allow"),
+    lacks: "delegate to other capsules",
+  },
+  {
+    area: "capability",
+    declared: ({ capabilities }) => when(capabilities.peerFetch !== null, "capabilities.peer_fetch"),
+    lacks: "fetch files from peers",
+  },
+  {
+    area: "capability",
+    declared: ({ capabilities }) => when(capabilities.planSubmit, "capabilities.plan.submit"),
+    lacks: "run plans",
+  },
+  {
+    area: "capability",
+    declared: ({ capabilities }) => when(capabilities.installDeclared, "capabilities.install"),
+    lacks: "install artifacts while a session runs",
+  },
+  {
+    area: "inference",
+    declared: ({ inference }) => when(inference?.transport === "process", "inference.transport"),
+    lacks: "drive a harness process",
+  },
+  {
+    area: "inference",
+    declared: ({ inference }) => when((inference?.alternates.length ?? 0) > 0, "inference.alternates"),
+    lacks: "switch between drivers",
+  },
+  {
+    area: "inference",
+    declared: ({ context }) => when(context.retain !== null, "context.retain"),
+    lacks: "remove old conversations",
+  },
+  {
+    area: "trace",
+    declared: ({ trace }) => when(trace.retain !== null, "trace.retain"),
+    lacks: "remove old sessions",
+  },
+  {
+    area: "trace",
+    declared: ({ observability }) => when(observability.otelEndpoint !== null, "observability.otel_endpoint"),
+    lacks: "export spans",
+  },
+  {
+    area: "trace",
+    declared: ({ observability }) => when(observability.evalConfig !== null, "observability.eval"),
+    lacks: "evaluate runs",
+  },
+  {
+    area: "network",
+    declared: ({ network }) => when(network.authentication !== null, "network.authentication"),
+    lacks: "authenticate callers of the door",
+  },
+  {
+    area: "network",
+    declared: ({ network }) => when(network.hosts.length > 0, "network.hosts"),
+    lacks: "answer to further host names",
+  },
+  {
+    area: "network",
+    declared: ({ network }) => when(network.origins.length > 0, "network.origins"),
+    lacks: "serve calls from web pages",
+  },
+  {
+    area: "network",
+    declared: ({ network }) => when(network.a2aCompat.length > 0, "network.a2a_compat"),
+    lacks: "serve older forms of A2A",
+  },
+  {
+    area: "lifecycle",
+    declared: ({ lifecycle }) =>
+      when(lifecycle.taskAcceptance === "queue" && lifecycle.afterTask === "sleep", "lifecycle.after_task"),
+    lacks: "stay up for further tasks",
+  },
+  {
+    area: "exports",
+    declared: ({ exports }) => when(exports.files !== null, "exports.files"),
+    lacks: "show files to the operator",
+  },
+  {
+    area: "exports",
+    declared: ({ exports }) => when(exports.peerFiles !== null, "exports.peer_files"),
+    lacks: "hand files to peers",
+  },
+  {
+    area: "exports",
+    declared: ({ exports }) => when(exports.peerTasks, "exports.peer_tasks"),
+    lacks: "take tasks from peers",
+  },
+  {
+    area: "control",
+    declared: ({ control }) => when(control !== null, "control"),
+    lacks: "change settings while a capsule runs",
+  },
+];
+
+/**
+ * Refuses a manifest that declares something this version does not serve, the first of the table.
+ *
+ * @throws {MurError} `E-MAN-003`.
+ */
+export function refuseUnsupported(manifest: CapsuleManifest): void {
+  for (const { area, declared, lacks } of FEATURES) {
+    const [field] = declared(manifest);
+    if (field === undefined) continue;
+    const place = manifest.place(field);
+    throw new MurError(
+      "E-MAN-003",
+      `murmur.yaml: invalid ${area} config for '${field}': this version of mur does not ${lacks} yet`,
+      { ...(place === undefined ? {} : { place }), hint: "remove it, or use a version of mur that serves it" },
+    );
+  }
+}
+
+/**
+ * Written `capabilities.resources` fields, which this version reads and does not enforce yet, by dotted path in table
+ * order. They belong into the warning about what the containment class leaves open.
+ */
+export function unenforcedResources(manifest: CapsuleManifest): string[] {
+  return [...manifest.capabilities.resources.declared].map((key) => `capabilities.resources.${key}`);
+}
