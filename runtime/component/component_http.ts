@@ -53,7 +53,13 @@ export function requestUrl(scheme: string | null, authority: string | null, path
   if (authority === null || authority === "" || /[\x00-\x20\x7f/?#@\\]/.test(authority)) return null;
   // deno-lint-ignore no-control-regex -- control characters are what is refused here
   if (path !== null && /[\x00-\x20\x7f#]/.test(path)) return null;
-  const rest = path === null || path === "" ? "/" : path.startsWith("/") ? path : path.startsWith("?") ? `/${path}` : null;
+  const rest = path === null || path === ""
+    ? "/"
+    : path.startsWith("/")
+    ? path
+    : path.startsWith("?")
+    ? `/${path}`
+    : null;
   if (rest === null) return null;
   try {
     return new URL(`${protocol}://${authority}${rest}`);
@@ -165,7 +171,9 @@ export class ComponentHttp implements Disposable {
       if (!this.#exchanges.has(id)) return;
       abort.abort(error);
       body?.abandon();
-      const known = error instanceof OutgoingHttpError ? error : new OutgoingHttpError("internal-error", "request failed");
+      const known = error instanceof OutgoingHttpError
+        ? error
+        : new OutgoingHttpError("internal-error", "request failed");
       this.#send(MessageType.httpError, id, { code: known.wasiCode, message: known.message.slice(0, 1_000) });
     });
   }
@@ -178,7 +186,7 @@ export class ComponentHttp implements Disposable {
     betweenBytesTimeoutMs: number | null,
   ): Promise<void> {
     if (request === null) throw new OutgoingHttpError("HTTP-request-denied", "the request names no host");
-    const timer = new Timeout(exchange.abort);
+    const timer = new StepLimit(exchange.abort);
     let response: GuestResponse;
     let reader: ReadableStreamDefaultReader<Uint8Array>;
     try {
@@ -227,9 +235,9 @@ export class ComponentHttp implements Disposable {
 }
 
 /** A time limit for one step after the other; its end also ends the request. */
-class Timeout {
+class StepLimit {
   readonly #abort: AbortController;
-  #id: number | undefined;
+  #id: ReturnType<typeof setTimeout> | undefined;
 
   constructor(abort: AbortController) {
     this.#abort = abort;
@@ -307,12 +315,10 @@ class RequestBody {
     if (this.#abandoned) return;
     this.#abandoned = true;
     this.#queue = [];
-    if (!this.#ended) {
-      try {
-        this.#controller.error(new DOMException("The request was ended", "AbortError"));
-      } catch {
-        // Its reader canceled it already.
-      }
+    try {
+      this.#controller.error(new DOMException("The request was ended", "AbortError"));
+    } catch {
+      // It was read to its end, or its reader canceled it.
     }
     this.#pull?.();
     this.#resolveTrailers(null);

@@ -7,9 +7,7 @@
 import { componentNames, ComponentNamesError } from "./component_names.ts";
 import { recordDenials } from "./core_module.ts";
 import { encodeTranslation, sha256Hex, type Translation } from "./translation.ts";
-
-/** Changes whenever what {@linkcode translate} makes of the same component changes. Part of the cache key. */
-export const TRANSLATION_VERSION = "jco-transpile-0.15.0-1";
+import { REFUSED, TRANSLATED } from "./translation_version.ts";
 
 /** The bytes are no component that can be run. */
 export class TranslationError extends Error {
@@ -92,10 +90,6 @@ function reasonOf(error: unknown): string {
   return text.split("\n").map((line) => line.trim()).filter((line) => line !== "").slice(0, 4).join("; ");
 }
 
-/** First byte of the answer of {@linkcode serveTranslation}. */
-export const TRANSLATED = 1;
-export const REFUSED = 0;
-
 /**
  * Reads a component from standard input and writes its translation, or the reason why there is none, to standard
  * output: one byte, then the encoded translation or the reason as UTF-8.
@@ -103,7 +97,7 @@ export const REFUSED = 0;
 export async function serveTranslation(): Promise<void> {
   const bytes = new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer());
   let answer: Uint8Array<ArrayBuffer>;
-  let kind = TRANSLATED;
+  let kind: number = TRANSLATED;
   try {
     answer = await encodeTranslation(await translate(bytes));
   } catch (error) {

@@ -1,0 +1,160 @@
+/**
+ * The host processes of one launch: which call runs in which, one warmed reserve, and who is let go (spec components
+ * 3.9, "Processes").
+ *
+ * @module
+ */
+import type { ComponentSpec } from "./component_runtime.ts";
+import { ComponentProcess, type LoadableComponent, type ProcessStart } from "./component_process.ts";
+
+/** Components one process holds code of before it is let go: code is never unloaded. */
+const MAX_COMPONENTS_PER_PROCESS = 16;
+
+/** How the pool starts and keeps processes. */
+export interface PoolOptions {
+  /** Starts a process whose engine allows linear memories of so many bytes. */
+  readonly start: (memoryBytes: number) => ProcessStart;
+  /** Memory bound of the reserve. */
+  readonly reserveMemoryBytes: number;
+  /** Brings a fresh process to where a call is cheap. Its failure is the process's. */
+  readonly warm: (process: ComponentProcess) => Promise<void>;
+  /** Idle time after which a process is let go, in milliseconds. */
+  readonly idleBound: number;
+}
+
+interface Idle {
+  readonly process: ComponentProcess;
+  /** Who alone may use it; `null`: every artifact that shares. */
+  readonly owner: string | null;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** A process lent to one call. */
+export interface Lease {
+  readonly process: ComponentProcess;
+  /** Whether it served or waited before; it may have been killed from outside unnoticed. */
+  readonly used: boolean;
+  /** Gives it back for further calls; a dead one is forgotten. */
+  release(): void;
+}
+
+/** Who a process belongs to: artifacts that don't share are told apart by name and code. */
+function ownerOf(spec: ComponentSpec, component: LoadableComponent): string | null {
+  return spec.sharesProcess ? null : `${spec.role}:${spec.name}:${component.sha256}`;
+}
+
+/** The processes. */
+export class ComponentPool {
+  readonly #options: PoolOptions;
+  readonly #all = new Set<ComponentProcess>();
+  readonly #idle: Idle[] = [];
+  #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
+  #closed = false;
+
+  /** Starts the reserve at once. */
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#refill();
+  }
+
+  /** Processes alive now. */
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /** Ids of the processes alive now. */
+  get pids(): number[] {
+    return [...this.#all].map((process) => process.pid);
+  }
+
+  /** Waits until the reserve is warm, or is none. */
+  async warmed(): Promise<void> {
+    await this.#reserve?.warmed;
+  }
+
+  /** Takes a process for a call; it may not be ready yet. @param fresh One that nobody used or warmed. */
+  acquire(spec: ComponentSpec, component: LoadableComponent, fresh = false): Lease {
+    const owner = ownerOf(spec, component);
+    const fits = (process: ComponentProcess) => !process.dead && process.memoryBytes >= spec.limits.memoryBytes;
+    if (!fresh) {
+      const own = this.#idle.find((idle) =>
+        idle.owner === owner && fits(idle.process) && idle.process.has(component, spec)
+      );
+      const shared = own ??
+        (owner === null ? this.#idle.find((idle) => idle.owner === null && fits(idle.process)) : undefined);
+      if (shared !== undefined) {
+        this.#take(shared);
+        return this.#lease(shared.process, owner, true);
+      }
+      const reserve = this.#reserve;
+      if (reserve !== null && fits(reserve.process)) {
+        this.#reserve = null;
+        return this.#lease(reserve.process, owner, true);
+      }
+    }
+    return this.#lease(this.#start(spec.limits.memoryBytes), owner, false);
+  }
+
+  /** Kills every process and waits until they are gone. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const idle of this.#idle.splice(0)) clearTimeout(idle.timer);
+    this.#reserve = null;
+    const all = [...this.#all];
+    for (const process of all) process.kill();
+    await Promise.all(all.map((process) => process.exited));
+  }
+
+  #lease(process: ComponentProcess, owner: string | null, used: boolean): Lease {
+    let released = false;
+    return {
+      process,
+      used,
+      release: () => {
+        if (released) return;
+        released = true;
+        if (this.#closed) process.kill();
+        else if (!process.dead) {
+          if (process.loaded >= MAX_COMPONENTS_PER_PROCESS) process.kill();
+          else this.#keep(process, owner);
+        }
+        this.#refill();
+      },
+    };
+  }
+
+  #keep(process: ComponentProcess, owner: string | null): void {
+    const timer = setTimeout(() => {
+      const idle = this.#idle.find((other) => other.process === process);
+      if (idle === undefined) return;
+      this.#take(idle);
+      process.kill();
+    }, this.#options.idleBound);
+    // The one used last is the one taken first: others get the chance to be let go.
+    this.#idle.unshift({ process, owner, timer });
+  }
+
+  #take(idle: Idle): void {
+    clearTimeout(idle.timer);
+    this.#idle.splice(this.#idle.indexOf(idle), 1);
+  }
+
+  #start(memoryBytes: number): ComponentProcess {
+    const process = new ComponentProcess(this.#options.start(memoryBytes));
+    this.#all.add(process);
+    process.exited.then(() => {
+      this.#all.delete(process);
+      const idle = this.#idle.find((other) => other.process === process);
+      if (idle !== undefined) this.#take(idle);
+      if (this.#reserve?.process === process) this.#reserve = null;
+    });
+    return process;
+  }
+
+  /** One reserve is kept. It is made after a call took the last one, when that call is over. */
+  #refill(): void {
+    if (this.#closed || this.#reserve !== null) return;
+    const process = this.#start(this.#options.reserveMemoryBytes);
+    this.#reserve = { process, warmed: this.#options.warm(process) };
+  }
+}

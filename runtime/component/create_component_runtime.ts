@@ -1,0 +1,249 @@
+/**
+ * The component side of one launch: translation, processes, calls, and the texts of their failures (spec components 3).
+ *
+ * @module
+ */
+import { MurError } from "../../base/errors.ts";
+import { programStart } from "../../base/program.ts";
+import type { TimeBounds } from "../../base/time_bounds.ts";
+import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
+import { ComponentPool } from "./component_pool.ts";
+import {
+  type CallEnd,
+  type CallRequest,
+  type LoadableComponent,
+  memoryLimitText,
+  type ProcessStart,
+  tableLimitText,
+} from "./component_process.ts";
+import {
+  type CallContext,
+  type CompiledComponent,
+  ComponentFailure,
+  type ComponentRuntime,
+  type ComponentSpec,
+  type ToolInput,
+  type ToolResult,
+} from "./component_runtime.ts";
+import { PAGE_BYTES } from "./core_module.ts";
+import { type InterfaceMismatch, isLinkedFor, judgeImport, ROLE_EXPORTS } from "./served_interfaces.ts";
+import { sha256Hex } from "./translation.ts";
+import { TranspileCache } from "./transpile_cache.ts";
+
+/** What a launch decides about its components. */
+export interface ComponentRuntimeOptions {
+  /** `~/.murmur/compiled`. */
+  readonly compiledDirectory: string;
+  readonly bounds: Pick<TimeBounds, "componentIdle" | "componentHostStart">;
+  /** Limits of the capsule, for processes started before a component is known. */
+  readonly limits: ComponentLimits;
+  /** Path of `mur-confine`, `null` where there is none. */
+  readonly confineHelper: string | null;
+  /** Starts another program as host process; tests put hostile ones there. */
+  readonly startOverride?: (memoryBytes: number) => ProcessStart;
+}
+
+/** A component runtime, with what tests and benchmarks look at. */
+export interface ObservableComponentRuntime extends ComponentRuntime {
+  /** Ids of the host processes alive now. */
+  readonly pids: readonly number[];
+  /** Waits until the reserve is warm. */
+  warmed(): Promise<void>;
+}
+
+/** The widest memory a 32-bit linear memory has. */
+const MAX_PAGES = 65_536;
+
+function rebuildAdvice(subject: string): string {
+  return `rebuild ${subject} against the served interfaces, or run 'mur install' for a default artifact`;
+}
+
+function importError(subject: string, mismatch: InterfaceMismatch): MurError {
+  const hint = rebuildAdvice(subject);
+  const { name, reason, served } = mismatch;
+  const path = name.replace(/@.*$/, "");
+  switch (reason) {
+    case "other-version":
+      return new MurError("E-RUN-002", `${subject} imports '${name}', the runtime serves '${path}@${served}'`, {
+        hint,
+      });
+    case "no-version":
+      return new MurError(
+        "E-RUN-002",
+        `${subject} imports '${name}' without a version, the runtime serves '${path}@${served}'`,
+        { hint },
+      );
+    case "unknown-package":
+    case "not-served":
+      return new MurError("E-RUN-002", `${subject} imports '${name}', which the runtime does not serve`, { hint });
+  }
+}
+
+/** How a host process is started here. */
+function hostStart(confineHelper: string | null, memoryBytes: number): ProcessStart {
+  const pages = Math.min(MAX_PAGES, Math.max(1, Math.ceil(memoryBytes / PAGE_BYTES)));
+  const start = programStart("component-host", {
+    checkoutEntry: new URL("./host/main.ts", import.meta.url),
+    v8Flags: [`--wasm-max-mem-pages=${pages}`],
+  });
+  const own = { env: start.env, preamble: start.preamble, memoryBytes: pages * PAGE_BYTES };
+  if (confineHelper === null) return { ...own, command: start.command, args: start.args };
+  return {
+    ...own,
+    command: confineHelper,
+    args: ["guard", "--profile", "component-host", "--", start.command, ...start.args],
+  };
+}
+
+/** Makes the component side of a launch; its first host process is started at once. */
+export function createComponentRuntime(options: ComponentRuntimeOptions): ObservableComponentRuntime {
+  return new Runtime(options);
+}
+
+class Runtime implements ObservableComponentRuntime {
+  readonly #options: ComponentRuntimeOptions;
+  readonly #cache: TranspileCache;
+  readonly #pool: ComponentPool;
+  readonly #components = new Map<string, LoadableComponent>();
+
+  constructor(options: ComponentRuntimeOptions) {
+    this.#options = options;
+    this.#cache = new TranspileCache(options.compiledDirectory);
+    this.#pool = new ComponentPool({
+      start: options.startOverride ?? ((memoryBytes) => hostStart(options.confineHelper, memoryBytes)),
+      reserveMemoryBytes: options.limits.memoryBytes,
+      idleBound: options.bounds.componentIdle,
+      warm: async (process) => {
+        await process.ready(options.bounds.componentHostStart);
+      },
+    });
+  }
+
+  get pids(): readonly number[] {
+    return this.#pool.pids;
+  }
+
+  warmed(): Promise<void> {
+    return this.#pool.warmed();
+  }
+
+  async compile(bytes: Uint8Array, subject: string): Promise<CompiledComponent> {
+    const own = new Uint8Array(bytes);
+    const sha256 = await sha256Hex(own);
+    let component = this.#components.get(sha256);
+    if (component === undefined) {
+      component = { sha256, translation: await this.#cache.translate(own, sha256, subject) };
+      this.#components.set(sha256, component);
+    }
+    const { imports, exports, usedImports } = component.translation;
+    for (const name of imports) {
+      const mismatch = judgeImport(name, !usedImports.includes(name.replace(/@.*$/, "")));
+      if (mismatch !== null) throw importError(subject, mismatch);
+    }
+    return { sha256, imports, exports };
+  }
+
+  async callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult> {
+    const result = await this.#call(spec, "tool", input, context);
+    if (result === null) throw new Error("a tool call ended without its result");
+    return result;
+  }
+
+  async runCapsule(spec: ComponentSpec, context: CallContext): Promise<void> {
+    await this.#call(spec, "capsule", null, context);
+  }
+
+  walls(): Promise<readonly string[]> {
+    return Promise.resolve(["wasi", "deno-permissions"]);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #call(
+    spec: ComponentSpec,
+    kind: "tool" | "capsule",
+    input: ToolInput | null,
+    context: CallContext,
+  ): Promise<ToolResult | null> {
+    const component = this.#components.get(spec.compiled.sha256);
+    if (component === undefined) throw new Error(`component ${spec.compiled.sha256} was not compiled by this runtime`);
+    const { imports, exports, usedImports } = component.translation;
+    const exported = ROLE_EXPORTS[spec.role];
+    if (!exports.includes(exported)) throw failureOf(spec, { kind: "missing-export" });
+    for (const name of imports) {
+      if (isLinkedFor(spec.role, name) || !usedImports.includes(name.replace(/@.*$/, ""))) continue;
+      throw new ComponentFailure(
+        "missing-import",
+        `${subjectOf(spec)} imports '${name}', which a ${spec.role} is not given; ${rebuildAdvice(subjectOf(spec))}`,
+      );
+    }
+    const request: CallRequest = { spec, kind, input, context, entryBound: this.#options.bounds.componentHostStart };
+    let end = await this.#attempt(component, request, false);
+    // Killed from outside while it idled: nothing of this call had happened.
+    if (end.kind === "crashed" && !end.started && end.retry) end = await this.#attempt(component, request, true);
+    if (end.kind === "ok") return end.result;
+    throw failureOf(spec, end);
+  }
+
+  async #attempt(
+    component: LoadableComponent,
+    request: CallRequest,
+    fresh: boolean,
+  ): Promise<CallEnd & { readonly retry?: boolean }> {
+    const { spec } = request;
+    const lease = this.#pool.acquire(spec, component, fresh);
+    try {
+      const exceeded = lease.process.load(component, spec);
+      if (exceeded !== null) {
+        const { memoryBytes, tableElements } = spec.limits;
+        const what = exceeded.what === "memory"
+          ? memoryLimitText(exceeded.asked, memoryBytes)
+          : tableLimitText(exceeded.asked, tableElements);
+        return { kind: "limit", what };
+      }
+      if (!await lease.process.ready(this.#options.bounds.componentHostStart)) {
+        return { kind: "crashed", how: "the host process did not start", started: false, retry: lease.used };
+      }
+      const end = await lease.process.call(component, request);
+      return { ...end, retry: lease.used };
+    } finally {
+      if (request.kind === "capsule") lease.process.kill();
+      lease.release();
+    }
+  }
+}
+
+function subjectOf(spec: ComponentSpec): string {
+  return spec.role === "capsule" ? `capsule '${spec.name}'` : `tool '${spec.name}'`;
+}
+
+/** The failure of a call, in the words of spec components 3.8 and containment 15. */
+export function failureOf(spec: ComponentSpec, end: Exclude<CallEnd, { kind: "ok" }>): ComponentFailure {
+  const subject = spec.role === "capsule" ? "capsule execution" : subjectOf(spec);
+  const { deadlineSeconds } = spec.limits;
+  switch (end.kind) {
+    case "deadline":
+      return new ComponentFailure(
+        "deadline",
+        `${subject} exceeded its ${deadlineSeconds}s execution deadline ` +
+          "(capabilities.limits.deadline_seconds) and was interrupted",
+      );
+    case "limit":
+      return new ComponentFailure("limit", `${subject} exceeded its configured resource limits: ${end.what}`);
+    case "trap":
+      return new ComponentFailure("trap", `${subject} trapped: ${end.reason}`);
+    case "crashed":
+      return new ComponentFailure("crashed", `${subject} crashed: ${end.how}`);
+    case "aborted":
+      return new ComponentFailure("aborted", `${subject} was aborted`);
+    case "missing-export": {
+      const name = `${ROLE_EXPORTS[spec.role]}#run`;
+      return new ComponentFailure(
+        "missing-export",
+        `${subjectOf(spec)} does not export '${name}'; ${rebuildAdvice(subjectOf(spec))}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Translated components, once per SHA-256 of their bytes, on disk below `~/.murmur/compiled/` (spec components 3.9). A
+ * file is written beside its place and renamed, verified by its own hash when it is read, and may be deleted at any time.
+ * Two processes that translate the same component write the same content; the later rename wins.
+ *
+ * The transpiler is loaded only on a miss, in a process of its own.
+ *
+ * @module
+ */
+import { writeAtomicallyIn } from "../../base/atomic_file.ts";
+import { MurError, reasonOf } from "../../base/errors.ts";
+import { programStart } from "../../base/program.ts";
+import { RootedDir } from "../../base/rooted_dir.ts";
+import { isRootedError } from "../../base/rooted_error.ts";
+import { binaryKind } from "./component_names.ts";
+import { decodeTranslation, type Translation } from "./translation.ts";
+import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
+
+/** Longest translation: a component of tens of megabytes takes some seconds. */
+const TRANSLATE_BOUND_MS = 300_000;
+
+/** Largest cache file that is read. */
+const MAX_FILE_BYTES = 1 << 30;
+
+/** Translations at the same time; each takes a core. */
+const MAX_TRANSLATORS = 2;
+
+/** The cache in one directory. */
+export class TranspileCache {
+  readonly #path: string;
+  readonly #running = new Map<string, Promise<Translation>>();
+  #translators = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  /** @param path `~/.murmur/compiled`; made with mode 0700 when something is first written. */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /**
+   * The translation of a component.
+   *
+   * @param sha256 Of `bytes`, lower-case hex.
+   * @param subject What it is, for messages, e.g. `tool 'x'`.
+   * @throws {MurError} `E-RUN-001` when the bytes are no component or do not translate.
+   */
+  translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
+    let running = this.#running.get(sha256);
+    if (running === undefined) {
+      running = this.#translate(bytes, sha256, subject).finally(() => this.#running.delete(sha256));
+      this.#running.set(sha256, running);
+    }
+    return running;
+  }
+
+  async #translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
+    const kind = binaryKind(bytes);
+    if (kind !== "component") {
+      const what = kind === "core-module"
+        ? "is a core WebAssembly module, not a component"
+        : "is not a WebAssembly component";
+      throw new MurError("E-RUN-001", `${subject} ${what}`, {
+        hint: "build it as a WASM component and install it again",
+      });
+    }
+    const name = `${sha256}.${TRANSLATION_VERSION}`;
+    const cached = await this.#read(name);
+    if (cached !== null) return cached;
+    const encoded = await this.#withSlot(() => runTranslator(bytes, subject));
+    const translation = await decodeTranslation(encoded);
+    if (translation === null) {
+      throw new MurError("E-RUN-001", `${subject} does not compile: its translation was cut short`);
+    }
+    this.#write(name, encoded);
+    return translation;
+  }
+
+  async #withSlot<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#translators >= MAX_TRANSLATORS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#translators++;
+    try {
+      return await work();
+    } finally {
+      this.#translators--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async #read(name: string): Promise<Translation | null> {
+    let bytes: Uint8Array<ArrayBuffer>;
+    try {
+      using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
+      using file = directory.openFile(name);
+      bytes = file.readAll(MAX_FILE_BYTES);
+    } catch (error) {
+      if (isRootedError(error)) return null;
+      throw error;
+    }
+    return await decodeTranslation(bytes);
+  }
+
+  /** A cache that can't be written costs the next launch a translation and nothing else. */
+  #write(name: string, bytes: Uint8Array<ArrayBuffer>): void {
+    try {
+      Deno.mkdirSync(this.#path, { recursive: true, mode: 0o700 });
+      using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
+      writeAtomicallyIn(directory, name, bytes, { mode: 0o600, durable: false });
+    } catch (error) {
+      if (isRootedError(error) || error instanceof Deno.errors.NotFound || isIoFailure(error)) return;
+      throw error;
+    }
+  }
+}
+
+function isIoFailure(error: unknown): boolean {
+  return error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.AlreadyExists ||
+    error instanceof Deno.errors.NotADirectory || (error instanceof Error && "code" in error);
+}
+
+async function runTranslator(bytes: Uint8Array<ArrayBuffer>, subject: string): Promise<Uint8Array<ArrayBuffer>> {
+  const start = programStart("translate-component", {
+    checkoutEntry: new URL("./translate_main.ts", import.meta.url),
+    permissions: ["--allow-read", "--allow-env"],
+  });
+  const failed = (reason: string, cause?: unknown) =>
+    new MurError("E-RUN-001", `${subject} does not compile: ${reason}`, cause === undefined ? {} : { cause });
+  let child: Deno.ChildProcess;
+  try {
+    child = new Deno.Command(start.command, {
+      args: [...start.args],
+      env: { ...start.env },
+      clearEnv: true,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+  } catch (cause) {
+    throw failed(`the translator can't be started: ${reasonOf(cause)}`, cause);
+  }
+  const timer = setTimeout(() => child.kill("SIGKILL"), TRANSLATE_BOUND_MS);
+  try {
+    const writer = child.stdin.getWriter();
+    const written = writer.write(bytes).then(() => writer.close()).catch(() => {});
+    const { stdout, stderr, signal } = await child.output();
+    await written;
+    if (stdout[0] === TRANSLATED) return stdout.slice(1);
+    if (stdout.length > 0) throw failed(new TextDecoder().decode(stdout.subarray(1)));
+    if (signal !== null) throw failed(`the translator was ended by ${signal}`);
+    const lines = new TextDecoder().decode(stderr).split("\n").map((line) => line.trim());
+    throw failed(`the translator failed: ${lines.find((line) => line !== "") ?? "no reason given"}`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
