@@ -19,6 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: ["base", "artifact", "sandbox", "planes"],
   cli: ["base", "artifact", "sandbox", "planes", "runtime", "toolchain"],
   components: [],
+  guest: [],
 };
 
 /** One relative import of a module. */
