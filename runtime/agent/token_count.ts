@@ -10,7 +10,7 @@
 import { reasonOf } from "../../base/errors.ts";
 import { bpeCounter, LONGEST_PIECE } from "./bpe_counter.ts";
 import { canonicalJson } from "./canonical_json.ts";
-import type { DriverRequest } from "./driver_protocol.ts";
+import type { DriverPayload } from "./driver_protocol.ts";
 import type { Message } from "./message.ts";
 
 /** An idle worker is let go of after this many milliseconds. */
@@ -23,7 +23,8 @@ export function estimatedTokens(text: string): number {
 
 /** What the worker runs: `bpeCounter` by its own source, fed with the packed table first. */
 function workerSource(): string {
-  return `const bpeCounter = ${bpeCounter.toString()};
+  return `const __name = (value) => value; // Some bundlers wrap functions in it.
+const bpeCounter = ${bpeCounter.toString()};
 let count;
 self.onmessage = async ({ data }) => {
   if (data instanceof Uint8Array) {
@@ -61,9 +62,6 @@ function answerOf(worker: Worker, question: Uint8Array<ArrayBuffer> | readonly s
   });
 }
 
-/** What a request consists of for counting: the whole history, never the tail that a continuation sends. */
-export type CountedRequest = Omit<DriverRequest, "sendFrom">;
-
 /** How a counter is made; tests hand in a start that fails. */
 export interface TokenCounterOptions {
   readonly start?: () => Promise<Worker>;
@@ -95,41 +93,40 @@ export class TokenCounter {
 
   /** Starts the worker ahead of the first count. */
   warm(): void {
-    void this.#texts([]);
+    void this.#count([]);
   }
 
   /** Tokens of one text. */
-  async count(text: string): Promise<number> {
-    const [count] = await this.#texts([text]);
+  async text(text: string): Promise<number> {
+    const [count] = await this.#count([text]);
     return count!;
   }
 
   /**
    * Tokens of a request: the sum over each message, the tools, the system prompt and the rest, each as compact JSON with
    * sorted keys. A message's count is kept with it, so a turn counts only what is new.
+   *
+   * @param messages The whole history, never the tail that a continuation sends.
    */
-  async countRequest(request: CountedRequest): Promise<number> {
+  async request(
+    payload: Pick<DriverPayload, "toolsJson" | "rest">,
+    messages: readonly Message[],
+    system: string,
+  ): Promise<number> {
     const parts = [
-      canonicalJson(request.tools),
-      JSON.stringify(request.system),
-      canonicalJson({
-        model: request.model,
-        max_tokens: request.maxTokens,
-        params: {},
-        prompt_cache_key: request.promptCacheKey,
-        ...(request.continuationId === null ? {} : { continuation_id: request.continuationId }),
-      }),
+      canonicalJson(JSON.parse(payload.toolsJson)),
+      JSON.stringify(system),
+      canonicalJson(payload.rest),
     ];
     const newParts = parts.filter((part) => !this.#partCounts.has(part));
-    const newMessages = [...new Set(request.messages)].filter((message) => !this.#messageCounts.has(message));
-    const counts = await this.#texts([...newParts, ...newMessages.map(countedJson)]);
+    const newMessages = [...new Set(messages)].filter((message) => !this.#messageCounts.has(message));
+    const counts = await this.#count([...newParts, ...newMessages.map(countedJson)]);
     const partCounts = new Map(this.#partCounts);
     newParts.forEach((part, index) => partCounts.set(part, counts[index]!));
     newMessages.forEach((message, index) => this.#messageCounts.set(message, counts[newParts.length + index]!));
     this.#partCounts = new Map(parts.map((part) => [part, partCounts.get(part)!]));
-    const sum = (total: number, count: number) => total + count;
-    return [...parts.map((part) => partCounts.get(part)!), ...request.messages.map((m) => this.#messageCounts.get(m)!)]
-      .reduce(sum, 0);
+    return [...this.#partCounts.values(), ...messages.map((message) => this.#messageCounts.get(message)!)]
+      .reduce((total, count) => total + count, 0);
   }
 
   /** Lets the worker go. Later counts are estimates. */
@@ -138,7 +135,7 @@ export class TokenCounter {
     this.#release();
   }
 
-  #texts(texts: readonly string[]): Promise<readonly number[]> {
+  #count(texts: readonly string[]): Promise<readonly number[]> {
     const answer = this.#last.then(() => this.#ask(texts));
     this.#last = answer;
     return answer;
