@@ -1,0 +1,170 @@
+/**
+ * Where a capsule's manifest and the files it names come from: a directory, or an installed archive
+ * (spec session 2, cli 7, 12).
+ *
+ * @module
+ */
+import {
+  parseCapsuleManifest,
+  type ParsedCapsuleManifest,
+  readCapsuleManifest,
+} from "../../artifact/manifest/parse_capsule_manifest.ts";
+import { bareHalf } from "../../artifact/artifact_name.ts";
+import { openPackage, selectComponent } from "../../artifact/package.ts";
+import { hostPlatformTag } from "../../artifact/platform.ts";
+import { type ArtifactStore, globalStore, projectStore } from "../../artifact/store.ts";
+import { readZipEntry } from "../../artifact/zip_archive.ts";
+import { ioError, MurError } from "../../base/errors.ts";
+import type { MurmurHome } from "../../base/murmur_home.ts";
+import type { CapsuleSource } from "./launch_options.ts";
+
+const MANIFEST_NAME = "murmur.yaml";
+
+/** A capsule's manifest with access to what lies beside it. */
+export interface ManifestSource {
+  readonly parsed: ParsedCapsuleManifest;
+  /** Directory against which relative paths and the default work folder are taken. */
+  readonly directory: string;
+  /** Stores artifacts are resolved from, in order. */
+  readonly stores: readonly ArtifactStore[];
+  /** Path of `murmur.lock`; `null`: no lock is read or written. */
+  readonly lockPath: string | null;
+  /**
+   * Text of a file the manifest names, relative to it.
+   *
+   * @throws {MurError} `E-IO-001` to `E-IO-003`.
+   */
+  readText(path: string): Promise<string>;
+  /**
+   * The component of a script capsule.
+   *
+   * @throws {MurError} `E-RUN-004`.
+   */
+  readComponent(): Promise<Uint8Array>;
+}
+
+/** Directory of the nearest `murmur.yaml` at or above a directory; `null` when there is none. */
+export async function projectRoot(from: string): Promise<string | null> {
+  for (let directory = from;; directory = directory.slice(0, directory.lastIndexOf("/")) || "/") {
+    try {
+      const { isFile, size } = await Deno.stat(`${directory === "/" ? "" : directory}/${MANIFEST_NAME}`);
+      // An empty file of a trusted name is a placeholder and reads as absent (spec cli 2.2).
+      if (isFile && size > 0) return directory;
+    } catch (cause) {
+      if (!(cause instanceof Deno.errors.NotFound) && !(cause instanceof Deno.errors.NotADirectory)) throw cause;
+    }
+    if (directory === "/") return null;
+  }
+}
+
+/** Absolute form of a path, lexically. */
+export function absolutePath(cwd: string, path: string): string {
+  const joined = path.startsWith("/") ? path : `${cwd}/${path}`;
+  const parts: string[] = [];
+  for (const part of joined.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return `/${parts.join("/")}`;
+}
+
+/** What finding a manifest needs. */
+export interface SourceSearch {
+  readonly cwd: string;
+  readonly home: MurmurHome;
+  readonly storeRoot: string | null;
+  readonly maxBytes: number;
+}
+
+/**
+ * Reads the manifest of a launch.
+ *
+ * @throws {MurError} `E-IO-001`, `E-MAN-*`, `E-CAP-018`; for an installed capsule `E-RUN-008`, `E-RUN-047`.
+ */
+export async function openManifestSource(source: CapsuleSource, search: SourceSearch): Promise<ManifestSource> {
+  return source.kind === "manifest"
+    ? await fromDirectory(absolutePath(search.cwd, source.path), source.path, search)
+    : await fromArchive(source, search);
+}
+
+async function fromDirectory(path: string, shown: string, search: SourceSearch): Promise<ManifestSource> {
+  const directory = path.slice(0, path.lastIndexOf("/")) || "/";
+  const parsed = await readCapsuleManifest(path).catch((cause) => {
+    throw cause instanceof MurError && cause.code === "E-IO-001"
+      ? new MurError("E-IO-001", cause.message, { hint: `name the manifest with --manifest, or create ${shown}` })
+      : cause;
+  });
+  return {
+    parsed,
+    directory,
+    stores: [projectStore(await projectRoot(directory) ?? directory), globalStore(search.home)],
+    lockPath: `${directory}/murmur.lock`,
+    async readText(relative) {
+      const file = relative.startsWith("/") ? relative : `${directory}/${relative}`;
+      try {
+        return await Deno.readTextFile(file);
+      } catch (cause) {
+        throw ioError(`read ${file}`, cause);
+      }
+    },
+    readComponent: () => readRootComponent(directory),
+  };
+}
+
+async function readRootComponent(directory: string): Promise<Uint8Array> {
+  const names: string[] = [];
+  for await (const { name, isFile } of Deno.readDir(directory)) {
+    if (isFile && name.endsWith(".wasm")) names.push(name);
+  }
+  return await Deno.readFile(`${directory}/${scriptComponent(names, directory)}`);
+}
+
+function scriptComponent(names: Iterable<string>, where: string): string {
+  try {
+    return selectComponent(names);
+  } catch (cause) {
+    if (!(cause instanceof MurError)) throw cause;
+    throw new MurError("E-RUN-004", `script capsule: ${cause.message} in ${where}`, {
+      hint: "a capsule without an inference: block runs capsule.wasm, or the only root .wasm file",
+      cause,
+    });
+  }
+}
+
+async function fromArchive(
+  source: Extract<CapsuleSource, { kind: "installed" }>,
+  search: SourceSearch,
+): Promise<ManifestSource> {
+  const base = search.storeRoot === null ? await projectRoot(search.cwd) ?? search.cwd : search.storeRoot;
+  const stores = [projectStore(base), globalStore(search.home)];
+  const name = bareHalf(source.name);
+  const label = `${name}@${source.version}`;
+  for (const store of stores) {
+    const loaded = await store.load(name, source.version, hostPlatformTag());
+    if (loaded === null) continue;
+    if (source.sha256 !== null && source.sha256 !== loaded.artifact.sha256) {
+      throw new MurError(
+        "E-RUN-047",
+        `${label} is not the capsule it was bound to\n  bound to  ${source.sha256}\n  installed ${loaded.artifact.sha256}`,
+        { hint: "launch again" },
+      );
+    }
+    const opened = await openPackage(loaded.bytes, label, search.maxBytes);
+    const read = async (path: string) => {
+      const entry = opened.archive.entries.get(path.replace(/^(\.\/)+/, ""));
+      if (entry === undefined) throw new MurError("E-IO-001", `${label} does not contain ${path}`);
+      return await readZipEntry(opened.archive, entry, search.maxBytes);
+    };
+    return {
+      parsed: parseCapsuleManifest(opened.manifest.text, `${label}/${MANIFEST_NAME}`),
+      directory: search.cwd,
+      stores,
+      lockPath: null,
+      readText: async (path) => new TextDecoder().decode(await read(path)),
+      readComponent: async () => await read(scriptComponent(opened.archive.entries.keys(), label)),
+    };
+  }
+  throw new MurError("E-RUN-008", `capsule ${source.name}@${source.version} is not installed`, {
+    hint: `mur install ${source.name}@${source.version}`,
+  });
+}

@@ -1,0 +1,497 @@
+/**
+ * Staging: from what a launch was asked for to a {@linkcode StagedSession} that never changes again. Nothing of the
+ * session exists on disk before every check has passed (spec session 2, 3, manifest 19).
+ *
+ * @module
+ */
+import { bareHalf } from "../../artifact/artifact_name.ts";
+import { judgeCapabilities, lowerCapabilities } from "../../artifact/capability_policy.ts";
+import { type Configuration, readConfiguration } from "../../artifact/configuration.ts";
+import { readWorkspaceEnvFile } from "../../artifact/env_file.ts";
+import {
+  EMPTY_LOCK,
+  findPin,
+  pinArtifact,
+  pinnedHash,
+  pinProblem,
+  pinRefusal,
+  readLock,
+  updateLock,
+} from "../../artifact/lockfile.ts";
+import type {
+  ArtifactEntry,
+  CapabilityPolicy,
+  CapsuleManifest,
+  ContainmentClass,
+  JsonObject,
+} from "../../artifact/manifest/capsule_manifest.ts";
+import {
+  backgroundCommandWarning,
+  manifestWarnings,
+  nativeToolWarnings,
+} from "../../artifact/manifest/manifest_warnings.ts";
+import { murVersionNotice } from "../../artifact/manifest/parse_capsule_manifest.ts";
+import { refuseUnsupported } from "../../artifact/manifest/unsupported.ts";
+import { nativePlatforms } from "../../artifact/native_platform.ts";
+import { hostPlatformTag } from "../../artifact/platform.ts";
+import { readOnlyInterpreters } from "../../artifact/read_only_rules.ts";
+import { maxDecompressedBytes } from "../../artifact/zip_archive.ts";
+import { MurError } from "../../base/errors.ts";
+import { newId } from "../../base/ids.ts";
+import { recordsGroup } from "../../base/murmur_home.ts";
+import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
+import type { ComponentRuntime } from "../component/component_runtime.ts";
+import { type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
+import { requireUpstreamAuth, type UpstreamHeader } from "../inference/credential_gateway.ts";
+import { openSpendLedger, type SpendLedger } from "../inference/spend_ledger.ts";
+import { readRecord, recordPath } from "../agent/conversation_record.ts";
+import { type PromptSource, promptSource } from "../agent/system_prompt.ts";
+import {
+  containmentFlag,
+  type LaunchOptions,
+  lifecycleFlags,
+  refuseExclusiveFlags,
+  refuseForeignLaunch,
+  strongerClass,
+  type Variables,
+} from "./launch_options.ts";
+import { absolutePath, type ManifestSource, openManifestSource, projectRoot } from "./manifest_source.ts";
+import { type ResumedSession, resumeTarget } from "./resume_target.ts";
+import { scopeReport } from "./scope_report.ts";
+import { type ArtifactPin, requireInstalled, stageArtifact, type StagedArtifact } from "./staged_artifact.ts";
+import { trustedPaths } from "./trusted_paths.ts";
+
+/** One artifact's gateway as staging settled it. */
+export interface StagedGateway {
+  readonly endpoint: string;
+  readonly auth: UpstreamHeader;
+  /** `null`: keyless. */
+  readonly credential: CredentialSource | null;
+  /** Carries the inference of the agent, so its spend is metered. */
+  readonly metered: boolean;
+}
+
+/** The lifecycle with flags applied. */
+export type Lifecycle = CapsuleManifest["lifecycle"];
+
+/** A launch that passed every check. Immutable; what changes later lives in the session's state. */
+export interface StagedSession {
+  readonly options: LaunchOptions;
+  readonly sessionId: string;
+  readonly source: ManifestSource;
+  readonly manifest: CapsuleManifest;
+  readonly policy: CapabilityPolicy;
+  readonly lifecycle: Lifecycle;
+  readonly configuration: Configuration;
+  /** The process's variables with those of `.env` behind them. */
+  readonly env: Variables;
+  readonly containment: ContainmentDecision;
+  readonly artifacts: readonly StagedArtifact[];
+  /** By bare artifact name. */
+  readonly gateways: ReadonlyMap<string, StagedGateway>;
+  readonly prompt: PromptSource;
+  readonly resumed: ResumedSession | null;
+  readonly ledger: SpendLedger | null;
+  /** What `--explain-scope --json` answers here. */
+  readonly scope: JsonObject;
+  readonly workdirRoot: string;
+  readonly workdir: string;
+  readonly trusted: ReturnType<typeof trustedPaths>;
+  /** Component of a script capsule; `null` for an agent capsule. */
+  readonly scriptComponent: Uint8Array | null;
+}
+
+/** A capsule that was read and judged as far as `--explain-scope` goes. */
+export interface LaunchPlan {
+  readonly options: LaunchOptions;
+  readonly source: ManifestSource;
+  readonly manifest: CapsuleManifest;
+  readonly env: Variables;
+  readonly configuration: Configuration;
+  /** Strongest class asked for. */
+  readonly floor: ContainmentClass;
+  readonly trusted: ReturnType<typeof trustedPaths>;
+}
+
+/**
+ * Steps 1 to 6 of spec session 2.
+ *
+ * @throws {MurError} In the order of spec cli 12.
+ */
+export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
+  refuseForeignLaunch(options.env);
+  refuseExclusiveFlags(options);
+  const { cwd, home, source: wanted } = options;
+  const envFrom = wanted.kind === "manifest" ? directoryOf(absolutePath(cwd, wanted.path)) : options.storeRoot ?? cwd;
+  const workspaceRoot = await projectRoot(envFrom);
+  const env = options.useEnvFile && workspaceRoot !== null
+    ? await readWorkspaceEnvFile(workspaceRoot, options.env, options.notice)
+    : options.env;
+  const source = await openManifestSource(wanted, {
+    cwd,
+    home,
+    storeRoot: options.storeRoot,
+    maxBytes: maxDecompressedBytes(env),
+  });
+  const { manifest, warnings, notices } = source.parsed;
+  for (const warning of warnings) options.warn(warning);
+  for (const notice of notices) options.notice(notice);
+  const pinned = murVersionNotice(manifest);
+  if (pinned !== null) options.notice(pinned);
+  const flag = containmentFlag(options.containment);
+  const configuration = await readConfiguration({ home, cwd, notice: options.notice });
+  const floor = strongerClass(strongerClass(configuration.containment, manifest.capabilities.containment), flag);
+  return {
+    options,
+    source,
+    manifest,
+    env,
+    configuration,
+    floor: floor ?? "advisory",
+    trusted: trustedPaths(manifest, {
+      manifest: wanted.kind === "manifest" ? absolutePath(cwd, wanted.path) : null,
+      manifestDir: source.directory,
+      workspaceRoot,
+      storeRoot: options.storeRoot,
+      cwd,
+    }),
+  };
+}
+
+function directoryOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/")) || "/";
+}
+
+/** The scope report of a plan, `walls` being those of the component host. */
+export function planScope(plan: LaunchPlan, walls: readonly string[]): JsonObject {
+  const { manifest, floor } = plan;
+  const containment = decideContainment(manifest, floor);
+  return scopeReport(manifest, {
+    declared: floor,
+    achieved: containment.achieved,
+    host: containment.host,
+    shortfall: containment.shortfall,
+    tier: containment.tier,
+    usernsGrant: containment.usernsGrant,
+    landlockAbi: containment.landlockAbi,
+    stateRoot: plan.options.home.state,
+    trustedFiles: trustedFilesReport(plan),
+    componentHost: walls,
+    readOnlyAdvisoryFor: readOnlyInterpreters(manifest.capabilities),
+  });
+}
+
+/** Trusted files that lie where commands may write; nothing guards those against commands yet. */
+function trustedFilesReport(plan: LaunchPlan): { guarded: string[]; unguarded: string[] } {
+  const workdir = plan.options.workdir === null ? null : absolutePath(plan.options.cwd, plan.options.workdir);
+  if (workdir === null) return { guarded: [], unguarded: [] };
+  const below = plan.trusted.map(({ path }) => path).filter((path) => path.startsWith(`${workdir}/`));
+  const commands = plan.manifest.capabilities.shellAllow.length > 0;
+  return commands ? { guarded: [], unguarded: below } : { guarded: below, unguarded: [] };
+}
+
+/** Steps 8 to 14 of spec session 2, then staging (spec session 3). Creates nothing but cache entries. */
+export async function stageSession(plan: LaunchPlan, components: ComponentRuntime): Promise<StagedSession> {
+  const { options, source, manifest, env } = plan;
+  const { warn } = options;
+  if (options.systemPrompt !== null && manifest.inference === null) {
+    throw new MurError(
+      "E-IO-003",
+      "--system-prompt needs an agent capsule, and this manifest has no inference: block",
+      {
+        hint: "leave the flag out",
+      },
+    );
+  }
+  const pins = await readPins(source, manifest);
+  await requireInstalled(source.stores, manifest.artifacts);
+  const scriptComponent = manifest.inference === null ? await source.readComponent() : null;
+  const flags = lifecycleFlags(options);
+  const lifecycle: Lifecycle = {
+    ...manifest.lifecycle,
+    taskAcceptance: flags.taskAcceptance ?? manifest.lifecycle.taskAcceptance,
+    afterTask: flags.afterTask ?? manifest.lifecycle.afterTask,
+  };
+  const effective = { ...manifest, lifecycle };
+  const credentials = await readCredentials(plan);
+  judgeCapabilities(manifest, { afterTask: lifecycle.afterTask });
+  const policy = lowerCapabilities(manifest);
+  refuseUnsupported(effective);
+  const containment = decideContainment(manifest, plan.floor);
+  if (containment.refusal !== null) throw containment.refusal;
+  for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
+  for (const warning of containment.stagingWarnings) warn(warning);
+  const background = backgroundCommandWarning(manifest, lifecycle);
+  if (background !== null) warn(background);
+  const sessionId = newId("ses");
+  const { workdirRoot, workdir } = await workFolder(plan, sessionId);
+  const resumed = resumeOf(plan, workdirRoot);
+  if (options.contextId !== null) requireContextId(options.contextId);
+  const ledger = plan.configuration.machineTokensPerDay === null || manifest.inference === null
+    ? null
+    : await openSpendLedger(options.home.spend);
+  const artifacts = await stageArtifacts(plan, pins, components);
+  const gateways = stageGateways(manifest, artifacts, credentials);
+  return {
+    options,
+    sessionId,
+    source,
+    manifest,
+    policy,
+    lifecycle,
+    configuration: plan.configuration,
+    env,
+    containment,
+    artifacts,
+    gateways,
+    prompt: manifest.inference === null ? { kind: "none" } : promptSource(options.systemPrompt, manifest.inference),
+    resumed,
+    ledger,
+    scope: planScope(plan, await components.walls()),
+    workdirRoot,
+    workdir,
+    trusted: plan.trusted,
+    scriptComponent,
+  };
+}
+
+function requireContextId(id: string): void {
+  if (id !== "" && !id.startsWith(".") && !/[/\0]/.test(id)) return;
+  throw new MurError("E-CAP-011", `invalid context id '${id}' for --context: it must be one path segment`, {
+    hint: "use a name without '/', not starting with '.'",
+  });
+}
+
+/** The lock's pins for this platform; `null` when there is no lock. @throws {MurError} `E-RUN-003`, `E-RUN-043`. */
+async function readPins(
+  source: ManifestSource,
+  manifest: CapsuleManifest,
+): Promise<ReadonlyMap<string, ArtifactPin> | null> {
+  if (source.lockPath === null) return null;
+  const lock = await readLock(source.lockPath);
+  if (lock === null) return null;
+  const platform = hostPlatformTag();
+  const pins = new Map<string, ArtifactPin>();
+  for (const entry of manifest.artifacts) {
+    if (entry.source !== null) continue;
+    const declared = { name: entry.bareName, version: entry.version };
+    const problem = pinProblem(lock, declared, platform);
+    if (problem !== null) throw pinRefusal(problem);
+    const pin = findPin(lock, entry.bareName)!;
+    pins.set(entry.bareName, {
+      version: pin.version,
+      sha256: pinnedHash(pin, platform)!,
+      pulledBy: pin.origin === "runtime" ? pin.session : null,
+    });
+  }
+  return pins;
+}
+
+/** The default work folder is below the manifest's directory; a given one must exist. */
+async function workFolder(plan: LaunchPlan, sessionId: string): Promise<{ workdirRoot: string; workdir: string }> {
+  const { options, source } = plan;
+  if (options.workdir === null) {
+    const root = `${source.directory === "/" ? "" : source.directory}/workdir`;
+    return { workdirRoot: root, workdir: `${root}/${sessionId}` };
+  }
+  const workdir = absolutePath(options.cwd, options.workdir);
+  const isDirectory = await Deno.stat(workdir).then((info) => info.isDirectory, () => false);
+  if (!isDirectory) {
+    throw new MurError("E-IO-003", `the work folder ${options.workdir} is not a directory`, {
+      hint: "create it, or leave --workdir out",
+    });
+  }
+  return { workdirRoot: workdir, workdir };
+}
+
+function resumeOf(plan: LaunchPlan, workdirRoot: string): ResumedSession | null {
+  const { options, manifest } = plan;
+  if (options.resume === null) return null;
+  if (options.resumeMode === "compact") {
+    throw new MurError("E-RUN-018", "--resume-mode compact needs a hook bound to on-compaction, and none is declared", {
+      hint: "declare one, or use --resume-mode full",
+    });
+  }
+  const store = manifest.context.recordStore ?? manifest.name;
+  return resumeTarget({
+    address: options.resume,
+    group: recordsGroup(options.home, workdirRoot),
+    transport: manifest.inference?.transport ?? null,
+    recording: manifest.context.record,
+    kept: (contextId) =>
+      readRecord(recordPath({ conversations: options.home.conversations, store, contextId })).entries.length > 0,
+  });
+}
+
+/** Every declared gateway's key, in manifest order. @throws {MurError} `E-MAN-003`. */
+async function readCredentials(plan: LaunchPlan): Promise<ReadonlyMap<string, CredentialSource | null>> {
+  const found = new Map<string, CredentialSource | null>();
+  for (const { bareName, gateway } of plan.manifest.artifacts) {
+    if (gateway === null) continue;
+    found.set(
+      bareName,
+      gateway.credential === null ? null : await resolveCredential(bareName, gateway.credential, {
+        configFile: plan.options.home.config,
+        env: plan.env,
+        injectable: plan.manifest.control?.secrets ?? [],
+        secrets: { get: () => undefined },
+      }),
+    );
+  }
+  return found;
+}
+
+async function stageArtifacts(
+  plan: LaunchPlan,
+  pins: ReadonlyMap<string, ArtifactPin> | null,
+  components: ComponentRuntime,
+): Promise<StagedArtifact[]> {
+  const { manifest, options, source } = plan;
+  requireDriverNamed(manifest);
+  const staged: StagedArtifact[] = [];
+  for (const entry of manifest.artifacts) {
+    const pin = pins?.get(entry.bareName) ?? null;
+    if (pin?.pulledBy !== null && pin !== null) refusePulledRole(manifest, entry, pin.pulledBy);
+    const artifact = await stageArtifact(entry, {
+      stores: source.stores,
+      manifestDir: source.directory,
+      pins,
+      components,
+      maxBytes: maxDecompressedBytes(plan.env),
+      warn: options.warn,
+    });
+    if (artifact.payload.kind === "native") {
+      for (const warning of nativeToolWarnings(entry)) options.warn(warning);
+      if (entry.gateway !== null) {
+        throw new MurError("E-CAP-017", `artifact '${entry.name}' has gateway: and a native implementation`, {
+          place: entry.place,
+          hint: "remove the gateway, or use a wasm build of the tool",
+        });
+      }
+      requireOwnPlatform(entry, artifact.payload.bytes);
+    }
+    if (entry.role === "driver") requireHttpDriver(artifact);
+    staged.push(artifact);
+  }
+  return staged;
+}
+
+/** An unknown format passes: only a binary that is positively another platform's is refused. @throws {MurError} `E-RUN-021`. */
+function requireOwnPlatform(entry: ArtifactEntry, bytes: Uint8Array): void {
+  const platforms = nativePlatforms(bytes);
+  const host = hostPlatformTag();
+  if (platforms.length === 0 || platforms.includes(host)) return;
+  throw new MurError(
+    "E-RUN-021",
+    `native tool '${entry.name}' is built for ${platforms.join(", ")}, and this host is ${host}`,
+    { hint: "install the artifact again on this host" },
+  );
+}
+
+function requireDriverNamed(manifest: CapsuleManifest): void {
+  if (manifest.inference === null) return;
+  if (manifest.inference.driver === null) {
+    const place = manifest.place("inference");
+    throw new MurError("E-RUN-005", "inference.driver.artifact names no driver", {
+      hint: "name the driver's entry of artifacts: in inference.driver.artifact",
+      ...(place === undefined ? {} : { place }),
+    });
+  }
+  if (driverEntry(manifest) === null) {
+    throw new MurError(
+      "E-RUN-006",
+      `the driver '${manifest.inference.driver.artifact}' is not declared in artifacts:`,
+      { hint: "add an artifacts: entry with runtime: driver" },
+    );
+  }
+}
+
+/** Entry of the inference driver; `null` without one. */
+export function driverEntry(manifest: CapsuleManifest): ArtifactEntry | null {
+  const named = manifest.inference?.driver?.artifact;
+  if (named === undefined) return null;
+  return manifest.artifacts.find(({ name }) => name === named) ??
+    manifest.artifacts.find(({ bareName, role }) => role === "driver" && bareName === bareHalf(named)) ?? null;
+}
+
+const PROCESS_DRIVER = "murmur:driver/process";
+const TOOL_RUN = "murmur:tool/run@0.1.0";
+
+function requireHttpDriver({ entry, payload }: StagedArtifact): void {
+  if (payload.kind !== "component") return;
+  const { exports } = payload.component;
+  const process = exports.find((name) => name.startsWith(PROCESS_DRIVER));
+  if (process !== undefined) {
+    throw new MurError(
+      "E-RUN-030",
+      `driver '${entry.name}' exports ${process}, which inference.transport: http cannot use`,
+      { hint: "use a driver for transport: http" },
+    );
+  }
+  if (exports.includes(TOOL_RUN)) return;
+  const found = exports.filter((name) => name.startsWith("murmur:")).join(", ") || "no murmur: interface";
+  throw new MurError("E-RUN-029", `driver '${entry.name}' exports ${found}; this version of mur serves ${TOOL_RUN}`, {
+    hint: "install a release of the driver built for it, or rebuild it",
+  });
+}
+
+/** First role that a pin written by a running capsule may not have (spec cli 9). @throws {MurError} `E-RUN-043`. */
+function refusePulledRole(manifest: CapsuleManifest, entry: ArtifactEntry, session: string): void {
+  const prompt = manifest.inference?.systemPromptArtifact ?? null;
+  const role = entry.role === "hook"
+    ? "runtime: hook"
+    : entry.role === "driver"
+    ? "runtime: driver"
+    : entry.gateway !== null
+    ? "gateway:"
+    : prompt !== null && (prompt === entry.name || prompt === entry.bareName)
+    ? "inference.system_prompt_artifact"
+    : null;
+  if (role === null) return;
+  throw new MurError(
+    "E-RUN-043",
+    `murmur.lock pins '${entry.bareName}' from a runtime pull by session ${session}; murmur.yaml declares it with ${role}`,
+    { hint: `mur install ${entry.bareName}@${entry.version} adopts it, or drop the role`, place: entry.place },
+  );
+}
+
+function stageGateways(
+  manifest: CapsuleManifest,
+  artifacts: readonly StagedArtifact[],
+  credentials: ReadonlyMap<string, CredentialSource | null>,
+): ReadonlyMap<string, StagedGateway> {
+  const driver = driverEntry(manifest);
+  const gateways = new Map<string, StagedGateway>();
+  for (const { entry, manifest: own } of artifacts) {
+    if (entry.gateway === null || own === null) continue;
+    const label = `${entry.bareName}@${entry.version}`;
+    const auth = requireUpstreamAuth(label, own.upstreamAuth, own.hasInferenceAuth);
+    gateways.set(entry.bareName, {
+      endpoint: entry.gateway.endpoint,
+      auth,
+      credential: credentials.get(entry.bareName) ?? null,
+      metered: entry === driver,
+    });
+  }
+  return gateways;
+}
+
+/** Writes `murmur.lock` when there is none, one entry per registry artifact in manifest order (spec cli 9). */
+export async function writeFirstLock(staged: StagedSession): Promise<void> {
+  const { lockPath } = staged.source;
+  if (lockPath === null) return;
+  await updateLock(lockPath, (existing) => {
+    if (existing !== null) return null;
+    let lock = EMPTY_LOCK;
+    for (const { entry, archive } of staged.artifacts) {
+      if (archive === null) continue;
+      lock = pinArtifact(lock, {
+        name: entry.bareName,
+        version: entry.version,
+        platform: archive.platform,
+        sha256: archive.sha256,
+      }, { origin: "operator" });
+    }
+    return lock;
+  });
+}

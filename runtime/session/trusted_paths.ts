@@ -1,0 +1,42 @@
+/**
+ * Which files a later launch trusts, so that no agent may write them (spec session 4.7, containment 4.8). Pure.
+ *
+ * @module
+ */
+import type { CapsuleManifest } from "../../artifact/manifest/capsule_manifest.ts";
+import type { TrustedPath } from "../../base/trusted_files.ts";
+
+/** Directories of a launch; absolute. */
+export interface TrustedPlaces {
+  /** The manifest's own path; `null` for an installed capsule. */
+  readonly manifest: string | null;
+  readonly manifestDir: string;
+  /** Directory whose `.env` is read; `null` when there is none. */
+  readonly workspaceRoot: string | null;
+  readonly storeRoot: string | null;
+  readonly cwd: string;
+}
+
+/** The trusted paths of a launch. */
+export function trustedPaths(manifest: CapsuleManifest, places: TrustedPlaces): TrustedPath[] {
+  const { manifestDir } = places;
+  const directories = new Set(
+    [manifestDir, places.workspaceRoot, places.storeRoot, places.cwd].filter((path): path is string => path !== null),
+  );
+  const paths: TrustedPath[] = [];
+  for (const directory of directories) {
+    const base = directory === "/" ? "" : directory;
+    for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env"]) paths.push({ path: `${base}/${name}` });
+    paths.push({ path: `${base}/.murmur`, tree: true });
+  }
+  if (places.manifest !== null) paths.push({ path: places.manifest });
+  const beside = (path: string) => path.startsWith("/") ? path : `${manifestDir}/${path}`;
+  const prompts = [manifest.inference?.systemPromptFile, manifest.inference?.compaction.systemPromptFile];
+  for (const prompt of prompts) {
+    if (prompt !== null && prompt !== undefined) paths.push({ path: beside(prompt) });
+  }
+  for (const { source } of manifest.artifacts) {
+    if (source !== null) paths.push({ path: beside(source), tree: true });
+  }
+  return paths;
+}

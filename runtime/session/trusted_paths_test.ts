@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { parseCapsuleManifest } from "../../artifact/manifest/parse_capsule_manifest.ts";
+import { trustedPaths } from "./trusted_paths.ts";
+
+const MANIFEST = parseCapsuleManifest(
+  `name: desk
+version: "1.0"
+artifacts:
+  - { name: guide, runtime: skill, source: skills/guide }
+  - { name: driver, version: "1", runtime: driver, gateway: { endpoint: "http://localhost:1", keyless: true } }
+inference:
+  model: m
+  driver: { artifact: driver }
+  system_prompt_file: prompts/main.md
+`,
+  "murmur.yaml",
+).manifest;
+
+Deno.test("every name a later launch reads is trusted in each directory it is read from", () => {
+  const paths = trustedPaths(MANIFEST, {
+    manifest: "/p/agent.yaml",
+    manifestDir: "/p",
+    workspaceRoot: "/w",
+    storeRoot: null,
+    cwd: "/p",
+  }).map(({ path }) => path);
+  for (const directory of ["/p", "/w"]) {
+    for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env", ".murmur"]) {
+      assert.ok(paths.includes(`${directory}/${name}`), `${directory}/${name}`);
+    }
+  }
+  for (const path of ["/p/agent.yaml", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
+});
+
+Deno.test("directories are trusted with all that is in them", () => {
+  const trees = trustedPaths(MANIFEST, {
+    manifest: null,
+    manifestDir: "/p",
+    workspaceRoot: null,
+    storeRoot: "/s",
+    cwd: "/c",
+  }).filter(({ tree }) => tree).map(({ path }) => path);
+  assert.deepEqual(trees, ["/p/.murmur", "/s/.murmur", "/c/.murmur", "/p/skills/guide"]);
+});
+
+Deno.test("the root directory gives paths with one slash", () => {
+  const paths = trustedPaths(MANIFEST, {
+    manifest: null,
+    manifestDir: "/",
+    workspaceRoot: null,
+    storeRoot: null,
+    cwd: "/",
+  });
+  assert.ok(paths.some(({ path }) => path === "/murmur.yaml"));
+});

@@ -1,0 +1,89 @@
+/**
+ * Which containment class commands achieve here, and what is said about it (spec containment 1, 2.3, 17).
+ *
+ * Commands are not contained by the kernel in this version: their environment is cleared and they end with the runtime,
+ * nothing else. The achieved class is therefore `advisory` on every host, and a floor above it is refused.
+ *
+ * @module
+ */
+import { MurError, type Warning } from "../base/errors.ts";
+import type { CapsuleManifest, ContainmentClass } from "../artifact/manifest/capsule_manifest.ts";
+import { unenforcedResources } from "../artifact/manifest/unsupported.ts";
+
+/** What the host enforces on commands. */
+export interface ContainmentDecision {
+  readonly achieved: ContainmentClass;
+  /** What the host could back before this session's own choices. */
+  readonly host: ContainmentClass;
+  /** Wire name of the applied tier. */
+  readonly tier: "none";
+  /** Why the achieved class is below the floor; `null` when it is not. */
+  readonly shortfall: string | null;
+  /** `E-CAP-003` when the floor is not met. */
+  readonly refusal: MurError | null;
+  readonly usernsGrant: null;
+  readonly landlockAbi: null;
+  /** For stderr, at staging. */
+  readonly stagingWarnings: readonly Warning[];
+  /** For stderr and the bootstrap log, at launch. */
+  readonly launchWarnings: readonly Warning[];
+}
+
+function warning(code: Warning["code"], message: string): Warning {
+  return { code, source: "capsule-runtime", message };
+}
+
+/** Decides for a manifest under a floor. Pure. */
+export function decideContainment(manifest: CapsuleManifest, floor: ContainmentClass): ContainmentDecision {
+  const shortfall = floor === "advisory"
+    ? null
+    : manifest.capabilities.workdirExec
+    ? "capabilities.filesystem.workdir_exec is true, which no host can satisfy above 'advisory'"
+    : "this version of mur does not contain commands by kernel means yet";
+  return {
+    achieved: "advisory",
+    host: "advisory",
+    tier: "none",
+    shortfall,
+    refusal: shortfall === null ? null : refusal(manifest, floor, shortfall),
+    usernsGrant: null,
+    landlockAbi: null,
+    stagingWarnings: [],
+    launchWarnings: launchWarnings(manifest),
+  };
+}
+
+function refusal(manifest: CapsuleManifest, floor: ContainmentClass, shortfall: string): MurError {
+  const place = manifest.place("capabilities.containment");
+  return new MurError(
+    "E-CAP-003",
+    `the declared containment floor is '${floor}', and this host achieves 'advisory': ${shortfall}`,
+    {
+      hint: "lower the floor to 'advisory' if the capsule may run uncontained",
+      ...(place === undefined ? {} : { place }),
+    },
+  );
+}
+
+function launchWarnings(manifest: CapsuleManifest): Warning[] {
+  const { capabilities } = manifest;
+  if (capabilities.shellAllow.length === 0) return [];
+  const warnings = [warning(
+    "W-SEC-001",
+    "capabilities.shell.allow is not empty and no kernel mechanism contains commands here: what they may read, write, " +
+      "run and reach is advisory",
+  )];
+  if (capabilities.shellAllow.includes("bash") && capabilities.networkAllow.length > 0) {
+    warnings.push(warning(
+      "W-SEC-003",
+      "capabilities.shell.allow has 'bash' beside capabilities.network.allow: nothing holds its own traffic to that list here",
+    ));
+  }
+  const unenforced = unenforcedResources(manifest);
+  warnings.push(warning(
+    "W-SEC-034",
+    "commands are not limited as a group here (mechanism: none)" +
+      (unenforced.length === 0 ? "" : `; not enforced: ${unenforced.join(", ")}`),
+  ));
+  return warnings;
+}
