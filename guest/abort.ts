@@ -11,13 +11,13 @@ type Listener = ((event: AbortEvent) => void) | { handleEvent(event: AbortEvent)
 /** What a listener is given. */
 export interface AbortEvent {
   readonly type: "abort";
-  readonly target: GuestAbortSignal;
+  readonly target: AbortSignal;
 }
 
 let allowed = false;
 
 /** The global `AbortSignal`. */
-export class GuestAbortSignal {
+export class AbortSignal {
   #aborted = false;
   #reason: unknown = undefined;
   #listeners: { readonly listener: Listener; readonly once: boolean }[] = [];
@@ -51,10 +51,10 @@ export class GuestAbortSignal {
   }
 
   /** @internal */
-  static make(): { signal: GuestAbortSignal; abort: (reason: unknown) => void } {
+  static make(): { signal: AbortSignal; abort: (reason: unknown) => void } {
     allowed = true;
     try {
-      const signal = new GuestAbortSignal();
+      const signal = new AbortSignal();
       return { signal, abort: (reason) => signal.#abort(reason) };
     } finally {
       allowed = false;
@@ -75,21 +75,21 @@ export class GuestAbortSignal {
     }
   }
 
-  static abort(reason?: unknown): GuestAbortSignal {
-    const { signal, abort } = GuestAbortSignal.make();
+  static abort(reason?: unknown): AbortSignal {
+    const { signal, abort } = AbortSignal.make();
     abort(reason);
     return signal;
   }
 
-  static timeout(milliseconds: number): GuestAbortSignal {
-    const { signal, abort } = GuestAbortSignal.make();
+  static timeout(milliseconds: number): AbortSignal {
+    const { signal, abort } = AbortSignal.make();
     setTimeout(() => abort(new DOMException("The operation timed out", "TimeoutError")), milliseconds);
     return signal;
   }
 
-  static any(signals: Iterable<GuestAbortSignal>): GuestAbortSignal {
+  static any(signals: Iterable<AbortSignal>): AbortSignal {
     const all = [...signals];
-    const { signal, abort } = GuestAbortSignal.make();
+    const { signal, abort } = AbortSignal.make();
     const first = all.find((source) => source.aborted);
     if (first !== undefined) {
       abort(first.reason);
@@ -101,12 +101,12 @@ export class GuestAbortSignal {
 }
 
 /** The global `AbortController`. */
-export class GuestAbortController {
-  readonly signal: GuestAbortSignal;
+export class AbortController {
+  readonly signal: AbortSignal;
   readonly #abort: (reason: unknown) => void;
 
   constructor() {
-    const { signal, abort } = GuestAbortSignal.make();
+    const { signal, abort } = AbortSignal.make();
     this.signal = signal;
     this.#abort = abort;
   }

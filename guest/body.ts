@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { GuestReadableStream } from "./readable_stream.ts";
+import { ReadableStream } from "./readable_stream.ts";
 
 /** What a body can be made from. Text is sent as UTF-8. */
 export type BodyInit =
@@ -11,13 +11,13 @@ export type BodyInit =
   | Uint8Array
   | ArrayBuffer
   | URLSearchParams
-  | GuestReadableStream<Uint8Array>
+  | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array | string>;
 
 /** A body ready to be sent: bytes when its length is known, else a stream. */
 export interface PreparedBody {
   readonly bytes: Uint8Array | null;
-  readonly stream: GuestReadableStream<Uint8Array> | null;
+  readonly stream: ReadableStream<Uint8Array> | null;
   readonly contentType: string | null;
 }
 
@@ -29,9 +29,9 @@ export function prepareBody(init: BodyInit): PreparedBody {
   if (init instanceof URLSearchParams) {
     return known(new TextEncoder().encode(init.toString()), "application/x-www-form-urlencoded;charset=UTF-8");
   }
-  if (init instanceof GuestReadableStream) return { bytes: null, stream: init, contentType: null };
+  if (init instanceof ReadableStream) return { bytes: null, stream: init, contentType: null };
   if (typeof init === "object" && init !== null && Symbol.asyncIterator in init) {
-    return { bytes: null, stream: GuestReadableStream.from(encoded(init)), contentType: null };
+    return { bytes: null, stream: ReadableStream.from(encoded(init)), contentType: null };
   }
   throw new TypeError("a body must be text, bytes, URLSearchParams, a ReadableStream or an async iterable of those");
 }
@@ -67,7 +67,7 @@ export async function collect(stream: AsyncIterable<Uint8Array>): Promise<Uint8A
 /** The reading half of `Request` and `Response`. */
 export class Body {
   #prepared: PreparedBody | null;
-  #stream: GuestReadableStream<Uint8Array> | null = null;
+  #stream: ReadableStream<Uint8Array> | null = null;
   #used = false;
 
   constructor(body: PreparedBody | null) {
@@ -76,10 +76,10 @@ export class Body {
   }
 
   /** The body as a stream; `null` when there is none. */
-  get body(): GuestReadableStream<Uint8Array> | null {
+  get body(): ReadableStream<Uint8Array> | null {
     const bytes = this.#prepared?.bytes ?? null;
     if (this.#stream === null && bytes !== null) {
-      this.#stream = new GuestReadableStream<Uint8Array>({
+      this.#stream = new ReadableStream<Uint8Array>({
         start(controller) {
           if (bytes.length > 0) controller.enqueue(bytes);
           controller.close();

@@ -73,7 +73,7 @@ const out = (...values: unknown[]) => writeLine(() => host().stdout.getStdout(),
 const err = (...values: unknown[]) => writeLine(() => host().stderr.getStderr(), values);
 
 /** The global `console`. */
-export const guestConsole = {
+export const console = {
   log: out,
   info: out,
   debug: out,

@@ -5,7 +5,7 @@
  * @module
  */
 import { type Capsule, capsuleContext } from "./capsule.ts";
-import { guestConsole } from "./console.ts";
+import { console } from "./console.ts";
 import { type Driver, driverContext, type DriverRequest, type DriverResponse } from "./driver.ts";
 import { runToCompletion } from "./event_loop.ts";
 import type { WitToolInput, WitToolResult } from "./host.ts";
@@ -28,7 +28,7 @@ function answered(work: () => Promise<WitToolResult>): WitToolResult {
     return runToCompletion(work);
   } catch (error) {
     // The result carries a failure's message; where an unexpected error came from goes to the log.
-    if (!(error instanceof ToolFailure)) guestConsole.error(error);
+    if (!(error instanceof ToolFailure)) console.error(error);
     return failureResult(error);
   }
 }
@@ -77,7 +77,7 @@ export function capsuleExport(load: LoadModule): { run(): void } {
           await capsule.run(capsuleContext());
         });
       } catch (error) {
-        guestConsole.error(error);
+        console.error(error);
         throw error;
       }
     },

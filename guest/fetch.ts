@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { GuestAbortSignal } from "./abort.ts";
+import { AbortSignal } from "./abort.ts";
 import { Body, type BodyInit, prepareBody, type PreparedBody } from "./body.ts";
 import { onReady } from "./event_loop.ts";
-import { GuestHeaders, type HeadersInit } from "./headers.ts";
+import { Headers, type HeadersInit } from "./headers.ts";
 import {
   dispose,
   type Fields,
@@ -21,7 +21,7 @@ import {
   type Pollable,
   type Variant,
 } from "./host.ts";
-import { GuestReadableStream } from "./readable_stream.ts";
+import { ReadableStream } from "./readable_stream.ts";
 
 const READ_BYTES = 65_536;
 const MAX_REDIRECTS = 20;
@@ -43,7 +43,7 @@ export interface RequestInit {
   readonly headers?: HeadersInit;
   readonly body?: BodyInit | null;
   readonly redirect?: "follow" | "manual" | "error";
-  readonly signal?: GuestAbortSignal | null;
+  readonly signal?: AbortSignal | null;
 }
 
 /** Options of a response made by hand. */
@@ -54,15 +54,15 @@ export interface ResponseInit {
 }
 
 /** The global `Request`. */
-export class GuestRequest extends Body {
+export class Request extends Body {
   readonly url: string;
   readonly method: string;
-  readonly headers: GuestHeaders;
+  readonly headers: Headers;
   readonly redirect: "follow" | "manual" | "error";
-  readonly signal: GuestAbortSignal | null;
+  readonly signal: AbortSignal | null;
 
-  constructor(input: string | URL | GuestRequest, init: RequestInit = {}) {
-    const base = input instanceof GuestRequest ? input : null;
+  constructor(input: string | URL | Request, init: RequestInit = {}) {
+    const base = input instanceof Request ? input : null;
     const url = new URL(base === null ? String(input) : base.url);
     if (url.protocol !== "http:" && url.protocol !== "https:") {
       throw new TypeError(`fetch speaks http and https, not ${url.protocol}`);
@@ -78,7 +78,7 @@ export class GuestRequest extends Body {
     super(body);
     this.url = url.href;
     this.method = method;
-    this.headers = new GuestHeaders(init.headers ?? base?.headers);
+    this.headers = new Headers(init.headers ?? base?.headers);
     setDefaultType(this.headers, body);
     this.redirect = init.redirect ?? base?.redirect ?? "follow";
     this.signal = init.signal === undefined ? base?.signal ?? null : init.signal;
@@ -86,10 +86,10 @@ export class GuestRequest extends Body {
 }
 
 /** The global `Response`. */
-export class GuestResponse extends Body {
+export class Response extends Body {
   readonly status: number;
   readonly statusText: string;
-  readonly headers: GuestHeaders;
+  readonly headers: Headers;
   #url = "";
   #redirected = false;
 
@@ -101,12 +101,12 @@ export class GuestResponse extends Body {
       throw new RangeError(`not a response status: ${this.status}`);
     }
     this.statusText = init.statusText ?? "";
-    this.headers = new GuestHeaders(init.headers);
+    this.headers = new Headers(init.headers);
     setDefaultType(this.headers, prepared);
   }
 
-  static json(value: unknown, init: ResponseInit = {}): GuestResponse {
-    const response = new GuestResponse(JSON.stringify(value), init);
+  static json(value: unknown, init: ResponseInit = {}): Response {
+    const response = new Response(JSON.stringify(value), init);
     response.headers.set("content-type", "application/json");
     return response;
   }
@@ -128,10 +128,10 @@ export class GuestResponse extends Body {
     url: string,
     redirected: boolean,
     status: number,
-    headers: GuestHeaders,
-    body: GuestReadableStream<Uint8Array>,
-  ): GuestResponse {
-    const response = new GuestResponse(body, { status, headers });
+    headers: Headers,
+    body: ReadableStream<Uint8Array>,
+  ): Response {
+    const response = new Response(body, { status, headers });
     response.#url = url;
     response.#redirected = redirected;
     return response;
@@ -148,7 +148,7 @@ export class FetchError extends TypeError {
   }
 }
 
-function setDefaultType(headers: GuestHeaders, body: PreparedBody | null): void {
+function setDefaultType(headers: Headers, body: PreparedBody | null): void {
   const type = body?.contentType ?? null;
   if (type !== null && !headers.has("content-type")) headers.set("content-type", type);
 }
@@ -175,7 +175,7 @@ function variantOf(error: unknown): Variant | undefined {
 }
 
 /** Waits for the pollable, or fails with the signal's reason; the pollable is given back either way. */
-function ready(pollable: Pollable, signal: GuestAbortSignal | null): Promise<void> {
+function ready(pollable: Pollable, signal: AbortSignal | null): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const onAbort = () => {
       stop();
@@ -197,13 +197,13 @@ function latin1(text: string): Uint8Array {
   return bytes;
 }
 
-function headersFrom(fields: Fields): GuestHeaders {
-  const headers = new GuestHeaders();
+function headersFrom(fields: Fields): Headers {
+  const headers = new Headers();
   for (const [name, value] of fields.entries()) headers.append(name, String.fromCharCode(...value));
   return headers;
 }
 
-function outgoingFields(request: GuestRequest, body: PreparedBody | null): Fields {
+function outgoingFields(request: Request, body: PreparedBody | null): Fields {
   const fields = new (host().httpTypes.Fields)();
   try {
     for (const [name, value] of request.headers.rawEntries()) fields.append(name, latin1(value));
@@ -221,7 +221,7 @@ function outgoingFields(request: GuestRequest, body: PreparedBody | null): Field
   return fields;
 }
 
-async function writeAll(stream: OutputStream, bytes: Uint8Array, signal: GuestAbortSignal | null): Promise<void> {
+async function writeAll(stream: OutputStream, bytes: Uint8Array, signal: AbortSignal | null): Promise<void> {
   let offset = 0;
   while (offset < bytes.length) {
     const allowed = stream.checkWrite();
@@ -235,7 +235,7 @@ async function writeAll(stream: OutputStream, bytes: Uint8Array, signal: GuestAb
   }
 }
 
-async function sendBody(outgoing: OutgoingBody, body: PreparedBody | null, signal: GuestAbortSignal | null) {
+async function sendBody(outgoing: OutgoingBody, body: PreparedBody | null, signal: AbortSignal | null) {
   const stream = outgoing.write();
   let complete = false;
   try {
@@ -256,8 +256,8 @@ async function sendBody(outgoing: OutgoingBody, body: PreparedBody | null, signa
 function bodyStream(
   url: string,
   response: IncomingResponse,
-  signal: GuestAbortSignal | null,
-): GuestReadableStream<Uint8Array> {
+  signal: AbortSignal | null,
+): ReadableStream<Uint8Array> {
   const body: IncomingBody = response.consume();
   const stream: InputStream = body.stream();
   let open = true;
@@ -268,7 +268,7 @@ function bodyStream(
     dispose(body);
     dispose(response);
   };
-  return new GuestReadableStream<Uint8Array>({
+  return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
         for (;;) {
@@ -303,11 +303,11 @@ function bodyStream(
 }
 
 async function sendOnce(
-  request: GuestRequest,
+  request: Request,
   url: URL,
   body: PreparedBody | null,
   redirected: boolean,
-): Promise<GuestResponse> {
+): Promise<Response> {
   const { httpTypes, outgoingHandler } = host();
   const { signal } = request;
   const streamed = (body?.stream ?? null) !== null;
@@ -349,7 +349,7 @@ async function sendOnce(
       const fields = incoming.headers();
       const headers = headersFrom(fields);
       dispose(fields);
-      return GuestResponse.received(
+      return Response.received(
         url.href,
         redirected,
         incoming.status(),
@@ -370,8 +370,8 @@ export function redirectTarget(status: number, method: string): "same" | "get" |
 }
 
 /** The global `fetch`. */
-export async function guestFetch(input: string | URL | GuestRequest, init?: RequestInit): Promise<GuestResponse> {
-  let request = new GuestRequest(input, init);
+export async function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  let request = new Request(input, init);
   let body = request.takeBody();
   let url = new URL(request.url);
   for (let hops = 0;; hops++) {
@@ -386,14 +386,14 @@ export async function guestFetch(input: string | URL | GuestRequest, init?: Requ
       throw new TypeError("a streamed body cannot follow a redirect");
     }
     const next = new URL(location, url);
-    const headers = new GuestHeaders(request.headers);
+    const headers = new Headers(request.headers);
     if (kind === "get") {
       for (const name of ["content-type", "content-length", "content-encoding"]) headers.delete(name);
     }
     // Credentials meant for one origin are not shown to another.
     if (next.origin !== url.origin) { for (const name of ["authorization", "cookie"]) headers.delete(name); }
     if (kind === "get") body = null;
-    request = new GuestRequest(next.href, {
+    request = new Request(next.href, {
       method: kind === "get" ? "GET" : request.method,
       headers,
       redirect: request.redirect,

@@ -1,41 +1,31 @@
 /**
- * Puts the guest library's web APIs on the global object of a component. `globals.d.ts` declares exactly this list for
- * authors.
+ * Puts the guest library's web APIs on the global object of a component. What authors see of it is
+ * declared in `toolchain/author_globals.ts`.
  *
  * @module
  */
 import { TextDecoder, TextEncoder } from "@exodus/bytes/encoding-lite.js";
 import { URL, URLSearchParams } from "whatwg-url-minimum";
-import { GuestAbortController, GuestAbortSignal } from "./abort.ts";
-import { guestConsole } from "./console.ts";
-import { clearTimeout, monotonicMs, onUncaught, queueMicrotask, setInterval, setTimeout } from "./event_loop.ts";
-import { guestFetch, GuestRequest, GuestResponse } from "./fetch.ts";
-import { GuestHeaders } from "./headers.ts";
+import { AbortController, AbortSignal } from "./abort.ts";
+import { console } from "./console.ts";
+import { clearTimeout, onUncaught, queueMicrotask, setInterval, setTimeout } from "./event_loop.ts";
+import { fetch, Request, Response } from "./fetch.ts";
+import { Headers } from "./headers.ts";
+import { performance } from "./performance.ts";
 import { GuestPromise } from "./promise.ts";
-import { guestCrypto, guestRandom } from "./random.ts";
-import { GuestReadableStream } from "./readable_stream.ts";
-import { guestStructuredClone } from "./structured_clone.ts";
-
-let origin: number | null = null;
-
-const performance = {
-  /** Milliseconds since the first use in this instance. */
-  now(): number {
-    const now = monotonicMs();
-    origin ??= now;
-    return now - origin;
-  },
-};
+import { crypto, random } from "./random.ts";
+import { ReadableStream } from "./readable_stream.ts";
+import { structuredClone } from "./structured_clone.ts";
 
 // Published under the names authors know, so that `error.constructor.name` and `String(Response)` read right.
 const classes: Readonly<Record<string, object>> = {
-  AbortController: GuestAbortController,
-  AbortSignal: GuestAbortSignal,
-  Headers: GuestHeaders,
+  AbortController,
+  AbortSignal,
+  Headers,
   Promise: GuestPromise,
-  ReadableStream: GuestReadableStream,
-  Request: GuestRequest,
-  Response: GuestResponse,
+  ReadableStream,
+  Request,
+  Response,
   TextDecoder,
   TextEncoder,
   URL,
@@ -45,14 +35,14 @@ const classes: Readonly<Record<string, object>> = {
 const others: Readonly<Record<string, unknown>> = {
   clearInterval: clearTimeout,
   clearTimeout,
-  console: guestConsole,
-  crypto: guestCrypto,
-  fetch: guestFetch,
+  console,
+  crypto,
+  fetch,
   performance,
   queueMicrotask,
   setInterval,
   setTimeout,
-  structuredClone: guestStructuredClone,
+  structuredClone,
 };
 
 /** Names this library adds or replaces on the global object. */
@@ -65,10 +55,10 @@ export function installGlobals(): void {
     define(name, value);
   }
   for (const [name, value] of Object.entries(others)) define(name, value);
-  Object.defineProperty(Math, "random", { value: guestRandom, writable: true, configurable: true });
+  Object.defineProperty(Math, "random", { value: random, writable: true, configurable: true });
   // It would hand out promises of the engine, whose reactions never run.
   Reflect.deleteProperty(Array, "fromAsync");
-  onUncaught((error) => guestConsole.error("uncaught:", error));
+  onUncaught((error) => console.error("uncaught:", error));
 }
 
 function define(name: string, value: unknown): void {

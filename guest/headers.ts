@@ -6,7 +6,7 @@
  */
 
 /** What a `Headers` can be made from. */
-export type HeadersInit = GuestHeaders | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
+export type HeadersInit = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
@@ -29,12 +29,12 @@ function checkedValue(name: string, value: string): string {
 }
 
 /** The global `Headers`. */
-export class GuestHeaders {
+export class Headers {
   #entries: [string, string][] = [];
 
   constructor(init?: HeadersInit) {
     if (init === undefined || init === null) return;
-    const entries = init instanceof GuestHeaders
+    const entries = init instanceof Headers
       ? init.rawEntries()
       : Symbol.iterator in init
       ? init as Iterable<readonly [string, string]>
@@ -77,7 +77,7 @@ export class GuestHeaders {
     return this.#entries.filter(([name]) => name === "set-cookie").map(([, value]) => value);
   }
 
-  forEach(callback: (value: string, name: string, headers: GuestHeaders) => void): void {
+  forEach(callback: (value: string, name: string, headers: Headers) => void): void {
     for (const [name, value] of this) callback(value, name, this);
   }
 

@@ -20,7 +20,7 @@ type IntegerArray =
   | BigUint64Array;
 
 /** The global `crypto`. */
-export const guestCrypto = {
+export const crypto = {
   /** Fills an integer array with random values; at most 65 536 bytes. */
   getRandomValues<T extends IntegerArray>(array: T): T {
     if (!ArrayBuffer.isView(array) || array instanceof DataView || /^Float/.test(array.constructor.name)) {
@@ -34,7 +34,7 @@ export const guestCrypto = {
 
   /** A version 4 UUID. */
   randomUUID(): `${string}-${string}-${string}-${string}-${string}` {
-    const bytes = guestCrypto.getRandomValues(new Uint8Array(16));
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
     bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
     bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
     const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -45,8 +45,8 @@ export const guestCrypto = {
 let state: Uint32Array | null = null;
 
 /** `Math.random`: xoshiro128**, 53 bits a number, seeded from the host at its first use in an instance. */
-export function guestRandom(): number {
-  state ??= guestCrypto.getRandomValues(new Uint32Array(4));
+export function random(): number {
+  state ??= crypto.getRandomValues(new Uint32Array(4));
   return ((next(state) >>> 5) * 67_108_864 + (next(state) >>> 6)) / 9_007_199_254_740_992;
 }
 

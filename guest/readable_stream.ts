@@ -25,7 +25,7 @@ interface Waiting<T> {
   readonly reject: (reason: unknown) => void;
 }
 
-/** The reader's side; made by {@linkcode GuestReadableStream.getReader}. */
+/** The reader's side; made by {@linkcode ReadableStream.getReader}. */
 export interface StreamReader<T> {
   read(): Promise<{ done: false; value: T } | { done: true; value: undefined }>;
   cancel(reason?: unknown): Promise<void>;
@@ -33,7 +33,7 @@ export interface StreamReader<T> {
 }
 
 /** The global `ReadableStream`. */
-export class GuestReadableStream<T> {
+export class ReadableStream<T> {
   readonly #source: StreamSource<T>;
   readonly #controller: StreamController<T>;
   #queue: T[] = [];
@@ -60,9 +60,9 @@ export class GuestReadableStream<T> {
   }
 
   /** A stream of what an iterable gives. */
-  static from<T>(items: AsyncIterable<T> | Iterable<T>): GuestReadableStream<T> {
+  static from<T>(items: AsyncIterable<T> | Iterable<T>): ReadableStream<T> {
     const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
-    return new GuestReadableStream<T>({
+    return new ReadableStream<T>({
       async pull(controller) {
         const next = await iterator.next();
         if (next.done === true) controller.close();

@@ -6,7 +6,7 @@
  */
 
 /** The global `structuredClone`. */
-export function guestStructuredClone<T>(value: T): T {
+export function structuredClone<T>(value: T): T {
   return clone(value, new Map()) as T;
 }
 

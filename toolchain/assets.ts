@@ -1,0 +1,65 @@
+/**
+ * Everything `mur build` needs beside the author's files and its three tools: the interface packages, the guest library
+ * (as bundled code and as source for the type checker), and TypeScript's own declaration files. All of it is text, so that
+ * a program in one file can carry it: {@linkcode collectAssets} gives what {@linkcode useAssets} takes.
+ *
+ * @module
+ */
+import { AUTHOR_GLOBALS } from "./author_globals.ts";
+import { bundleLibrary } from "./bundle.ts";
+import { packageFile } from "./package_file.ts";
+
+/** Texts by file name. Plain JSON. */
+export interface Assets {
+  /** `package.wit` of each interface package, by its folder under `wit/`. */
+  readonly wit: Readonly<Record<string, string>>;
+  /** The guest library as JavaScript modules: one per `murmur/…` specifier, `library.js`, and shared chunks. */
+  readonly library: Readonly<Record<string, string>>;
+  /** Sources of the guest library, and `globals.d.ts`. */
+  readonly types: Readonly<Record<string, string>>;
+  /** TypeScript's `lib.*.d.ts`. */
+  readonly lib: Readonly<Record<string, string>>;
+}
+
+/** The modules authors import as `murmur/<name>`. */
+export const AUTHOR_MODULES: readonly string[] = ["capsule", "driver", "environment", "files", "sse", "tool"];
+
+let current: Promise<Assets> | null = null;
+
+/** The assets of this program: those given to {@linkcode useAssets}, else read from the checkout. */
+export function assets(): Promise<Assets> {
+  current ??= collectAssets();
+  return current;
+}
+
+/** Gives the program its assets, for a build that carries them. */
+export function useAssets(given: Assets): void {
+  current = Promise.resolve(given);
+}
+
+/** Reads and bundles everything from the checkout this module lies in. */
+export async function collectAssets(): Promise<Assets> {
+  const [wit, types, lib] = await Promise.all([
+    readWit(new URL("../wit/", import.meta.url)),
+    readTexts(new URL("../guest/", import.meta.url), (name) => name.endsWith(".ts") && !name.endsWith("_test.ts")),
+    readTexts(new URL(".", packageFile("typescript")), (name) => /^lib\..*\.d\.ts$/.test(name)),
+  ]);
+  const library = await bundleLibrary(types, AUTHOR_MODULES);
+  return { wit, library, types: { ...types, "globals.d.ts": AUTHOR_GLOBALS }, lib };
+}
+
+async function readTexts(folder: URL, wanted: (name: string) => boolean): Promise<Record<string, string>> {
+  const names: string[] = [];
+  for await (const entry of Deno.readDir(folder)) if (entry.isFile && wanted(entry.name)) names.push(entry.name);
+  const texts = await Promise.all(names.sort().map((name) => Deno.readTextFile(new URL(name, folder))));
+  return Object.fromEntries(names.map((name, index) => [name, texts[index] ?? ""]));
+}
+
+async function readWit(folder: URL): Promise<Record<string, string>> {
+  const names: string[] = [];
+  for await (const entry of Deno.readDir(folder)) if (entry.isDirectory) names.push(entry.name);
+  const texts = await Promise.all(
+    names.sort().map((name) => Deno.readTextFile(new URL(`${name}/package.wit`, folder))),
+  );
+  return Object.fromEntries(names.map((name, index) => [name, texts[index] ?? ""]));
+}

@@ -1,0 +1,227 @@
+/**
+ * Bundling with esbuild: the guest library once, and an author's file together with it. `async` functions are lowered to
+ * generators on the library's own `Promise`, since the engine runs no microtasks in a synchronous component.
+ *
+ * @module
+ */
+import type * as esbuild from "esbuild";
+import { MurError, type SourcePlace } from "../base/errors.ts";
+import { packageFile } from "./package_file.ts";
+
+/** Role of a component; each has one fixed world (spec manifest 5.6). */
+export type ComponentRole = "tool" | "driver" | "capsule";
+
+/** An author's code and everything it imports, ready to become a component. */
+export interface Bundle {
+  readonly code: string;
+}
+
+const OPTIONS = {
+  bundle: true,
+  write: false,
+  format: "esm",
+  platform: "neutral",
+  mainFields: ["module", "main"],
+  target: "es2024",
+  supported: { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": true },
+  define: { "process.env.NODE_ENV": '"production"' },
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "silent",
+} as const satisfies esbuild.BuildOptions;
+
+/** Interfaces every role imports, by the name the guest library knows them under. */
+const COMMON_IMPORTS: Readonly<Record<string, string>> = {
+  environment: "wasi:cli/environment",
+  stdin: "wasi:cli/stdin",
+  stdout: "wasi:cli/stdout",
+  stderr: "wasi:cli/stderr",
+  monotonicClock: "wasi:clocks/monotonic-clock",
+  preopens: "wasi:filesystem/preopens",
+  httpTypes: "wasi:http/types",
+  outgoingHandler: "wasi:http/outgoing-handler",
+  poll: "wasi:io/poll",
+  random: "wasi:random/random",
+};
+
+const ROLE_IMPORTS: Readonly<Record<ComponentRole, Readonly<Record<string, string>>>> = {
+  tool: { task: "murmur:task/task", chunks: "murmur:text/chunks" },
+  driver: { chunks: "murmur:text/chunks" },
+  capsule: { toolRegistry: "murmur:tool-registry/invoke" },
+};
+
+const AUTHOR = "murmur:author";
+
+let running = 0;
+
+/** Runs a piece of work with esbuild, whose helper process ends with the last of them. */
+async function withEsbuild<T>(work: (build: typeof esbuild) => Promise<T>): Promise<T> {
+  const module = await import("esbuild");
+  running++;
+  try {
+    return await work(module);
+  } finally {
+    if (--running === 0) await module.stop();
+  }
+}
+
+/** The module a component is made of: installs the host, loads the author's module at the first call. */
+function entrySource(role: ComponentRole): string {
+  const imports = Object.entries({ ...COMMON_IMPORTS, ...ROLE_IMPORTS[role] });
+  return [
+    ...imports.map(([name, specifier]) => `import * as ${name} from ${JSON.stringify(specifier)};`),
+    `import { installGlobals, installHost, ${role}Export } from "murmur:library/library.js";`,
+    "installGlobals();",
+    // Not at build time: the author's top level may read the clock, files or the environment.
+    `export const run = ${role}Export(() => {`,
+    `  installHost({ ${imports.map(([name]) => name).join(", ")} });`,
+    `  return import(${JSON.stringify(AUTHOR)});`,
+    "});",
+  ].join("\n");
+}
+
+/**
+ * Bundles the guest library into one module per entry and their shared chunks.
+ *
+ * @param sources TypeScript sources of `guest/`, by file name.
+ */
+export async function bundleLibrary(
+  sources: Readonly<Record<string, string>>,
+  authorModules: readonly string[],
+): Promise<Record<string, string>> {
+  const plugin: esbuild.Plugin = {
+    name: "guest-library",
+    setup(build) {
+      build.onResolve({ filter: /.*/ }, (args) => {
+        if (args.kind === "entry-point") return { path: args.path, namespace: "guest" };
+        if (args.namespace !== "guest") return undefined;
+        if (args.path.startsWith("./")) return { path: args.path.slice(2), namespace: "guest" };
+        return { path: decodeURIComponent(packageFile(args.path).pathname) };
+      });
+      build.onLoad({ filter: /.*/, namespace: "guest" }, (args) => {
+        const contents = sources[args.path];
+        if (contents === undefined) return { errors: [{ text: `no such module in the guest library: ${args.path}` }] };
+        return { contents, loader: "ts", resolveDir: "/" };
+      });
+    },
+  };
+  const result = await withEsbuild((esbuild) =>
+    esbuild.build({
+      ...OPTIONS,
+      entryPoints: ["library", ...authorModules].map((name) => ({ in: `${name}.ts`, out: name })),
+      outdir: "/guest",
+      chunkNames: "chunk-[hash]",
+      splitting: true,
+      plugins: [plugin],
+    })
+  );
+  return Object.fromEntries(result.outputFiles.map((file) => [file.path.replace(/^.*[/\\]/, ""), file.text]));
+}
+
+/**
+ * Bundles an author's file with the guest library.
+ *
+ * @param entry Path of the file, as the operator would name it.
+ * @throws {MurError} `E-BLD-005` with the place of the first error.
+ */
+export async function bundleComponent(
+  entry: string,
+  role: ComponentRole,
+  library: Readonly<Record<string, string>>,
+): Promise<Bundle> {
+  const directory = await Deno.realPath(parentOf(entry));
+  const file = entry.slice(entry.lastIndexOf("/") + 1);
+  try {
+    const result = await withEsbuild((esbuild) =>
+      esbuild.build({
+        ...OPTIONS,
+        entryPoints: ["component"],
+        outdir: "/",
+        absWorkingDir: directory,
+        plugins: [authorPlugin(`${directory}/${file}`, role, library)],
+      })
+    );
+    const output = result.outputFiles[0];
+    if (output === undefined) throw new MurError("E-BLD-005", `${entry} gave no output`);
+    return { code: output.text };
+  } catch (error) {
+    throw bundleError(error, entry);
+  }
+}
+
+function authorPlugin(entry: string, role: ComponentRole, library: Readonly<Record<string, string>>): esbuild.Plugin {
+  return {
+    name: "author",
+    setup(build) {
+      build.onResolve(
+        { filter: /^component$/ },
+        (args) => args.kind === "entry-point" ? { path: "component", namespace: "component" } : undefined,
+      );
+      build.onLoad({ filter: /.*/, namespace: "component" }, () => ({ contents: entrySource(role), loader: "js" }));
+      build.onResolve({ filter: /^murmur:author$/ }, () => ({ path: entry }));
+      build.onResolve({ filter: /^murmur:library\// }, (args) => ({
+        path: args.path.slice("murmur:library/".length),
+        namespace: "library",
+        sideEffects: false,
+      }));
+      build.onResolve({ filter: /^\.\//, namespace: "library" }, (args) => ({
+        path: args.path.slice(2),
+        namespace: "library",
+        sideEffects: false,
+      }));
+      build.onResolve({ filter: /^murmur\// }, (args) => {
+        const path = `${args.path.slice("murmur/".length)}.js`;
+        if (library[path] !== undefined) return { path, namespace: "library", sideEffects: false };
+        return { errors: [{ text: `there is no module ${args.path}` }] };
+      });
+      build.onResolve({ filter: /^(wasi|murmur):/ }, (args) => {
+        if (args.namespace === "component") return { path: args.path, external: true };
+        return { errors: [{ text: `${args.path} cannot be imported directly; use the modules under murmur/` }] };
+      });
+      build.onResolve({ filter: /^(node|npm|jsr|https?|data):/ }, (args) => ({
+        errors: [{
+          text: args.path.startsWith("node:")
+            ? `${args.path} is not available: a component runs without Node`
+            : `${args.path} is not available: import files beside the entry, or a package of a node_modules folder`,
+        }],
+      }));
+      build.onLoad({ filter: /.*/, namespace: "library" }, (args) => ({
+        contents: library[args.path] ?? "",
+        loader: "js",
+      }));
+    },
+  };
+}
+
+function parentOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash === -1 ? "." : slash === 0 ? "/" : path.slice(0, slash);
+}
+
+function bundleError(error: unknown, entry: string): MurError {
+  if (error instanceof MurError) return error;
+  const errors = typeof error === "object" && error !== null && "errors" in error
+    ? error.errors as esbuild.Message[]
+    : [];
+  const first = errors[0];
+  if (first === undefined) {
+    return new MurError("E-BLD-005", `${entry} does not bundle: ${error instanceof Error ? error.message : error}`);
+  }
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
+  const { location } = first;
+  if (location === null) return new MurError("E-BLD-005", `${entry} does not bundle: ${first.text}${more}`);
+  const directory = parentOf(entry);
+  const place: SourcePlace = {
+    file: location.file.startsWith("/") || directory === "." ? location.file : `${directory}/${location.file}`,
+    line: location.line,
+    // esbuild counts UTF-8 bytes from 0.
+    column: columnOf(location.lineText, location.column),
+    text: location.lineText,
+  };
+  return new MurError("E-BLD-005", `${entry} does not bundle: ${first.text}${more}`, { place });
+}
+
+function columnOf(line: string, bytes: number): number {
+  const encoded = new TextEncoder().encode(line).subarray(0, bytes);
+  return new TextDecoder().decode(encoded).length + 1;
+}

@@ -1,0 +1,121 @@
+/**
+ * Type checking of an author's file with the TypeScript compiler: against ECMAScript and the guest library, not the DOM.
+ *
+ * @module
+ */
+import type ts from "typescript";
+import { MurError, type SourcePlace } from "../base/errors.ts";
+
+/** Where the guest library's sources appear to the compiler. */
+const GUEST = "/murmur:guest";
+const LIB = "/murmur:lib";
+
+/** The language's own library, without the DOM. */
+const LIBS = ["lib.es2025.d.ts", "lib.esnext.disposable.d.ts"];
+
+/**
+ * Text of one of TypeScript's declaration files as it is true in a component: `Intl` keeps its types, which other
+ * declarations name, but has no values, and there is no `Atomics`.
+ */
+export function guestLib(text: string): string {
+  return text.replace(
+    /declare namespace Intl \{[\s\S]*?^\}/gm,
+    (namespace) => namespace.replace(/^\s+(?:var|const) \w+: [^;]+;$/gm, "").replace(/^\s+function \w+\([^;]*;$/gm, ""),
+  );
+}
+
+/**
+ * Checks the types of an entry file and everything it imports beside it.
+ *
+ * @param entry Path of the file, as the operator would name it.
+ * @throws {MurError} `E-BLD-005` with the place of the first error.
+ */
+export async function checkTypes(
+  entry: string,
+  types: Readonly<Record<string, string>>,
+  lib: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { default: ts } = await import("typescript");
+  const absolute = await Deno.realPath(entry);
+  const directory = absolute.slice(0, absolute.lastIndexOf("/"));
+  const options: ts.CompilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    allowJs: true,
+    checkJs: false,
+    esModuleInterop: true,
+    resolveJsonModule: true,
+    allowImportingTsExtensions: true,
+    isolatedModules: true,
+    module: ts.ModuleKind.ESNext,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+    moduleDetection: ts.ModuleDetectionKind.Force,
+    target: ts.ScriptTarget.ES2025,
+    types: [],
+    lib: LIBS,
+  };
+
+  const virtual = (path: string): string | undefined => {
+    if (path.startsWith(`${GUEST}/`)) return types[path.slice(GUEST.length + 1)];
+    if (!path.startsWith(`${LIB}/`)) return undefined;
+    const text = lib[path.slice(LIB.length + 1)];
+    return text === undefined ? undefined : guestLib(text);
+  };
+  const host: ts.CompilerHost = {
+    ...ts.createCompilerHost(options),
+    getDefaultLibFileName: () => `${LIB}/lib.es2025.d.ts`,
+    getDefaultLibLocation: () => LIB,
+    getCurrentDirectory: () => directory,
+    fileExists: (path) => virtual(path) !== undefined || (!path.startsWith("/murmur:") && ts.sys.fileExists(path)),
+    readFile: (path) => virtual(path) ?? ts.sys.readFile(path),
+    getSourceFile: (path, languageVersion) => {
+      const text = virtual(path) ?? ts.sys.readFile(path);
+      return text === undefined ? undefined : ts.createSourceFile(path, text, languageVersion, true);
+    },
+    resolveModuleNameLiterals: (literals, containing, redirected, compilerOptions) =>
+      literals.map(({ text }) => {
+        const name = text.startsWith("murmur/")
+          ? `${text.slice("murmur/".length)}.ts`
+          : containing.startsWith(GUEST) && text.startsWith("./")
+          ? text.slice(2)
+          : null;
+        if (name !== null) {
+          if (types[name] === undefined) return { resolvedModule: undefined };
+          return {
+            resolvedModule: {
+              resolvedFileName: `${GUEST}/${name}`,
+              extension: name.endsWith(".d.ts") ? ts.Extension.Dts : ts.Extension.Ts,
+              isExternalLibraryImport: false,
+            },
+          };
+        }
+        return ts.resolveModuleName(text, containing, compilerOptions, host, undefined, redirected);
+      }),
+  };
+
+  const program = ts.createProgram([absolute, `${GUEST}/globals.d.ts`], options, host);
+  const problems = [...program.getOptionsDiagnostics()];
+  for (const file of program.getSourceFiles()) {
+    if (file.fileName.startsWith("/murmur:") || program.isSourceFileFromExternalLibrary(file)) continue;
+    problems.push(...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file));
+  }
+  const [first] = problems.filter((problem) => problem.category === ts.DiagnosticCategory.Error);
+  if (first === undefined) return;
+  const count = problems.length;
+  const text = ts.flattenDiagnosticMessageText(first.messageText, "\n  ");
+  const message = `${entry} does not type-check: ${text} (TS${first.code})${
+    count > 1 ? ` (and ${count - 1} more)` : ""
+  }`;
+  const place = first.file === undefined ? undefined : placeOf(first.file, first.start ?? 0, entry, directory);
+  throw new MurError("E-BLD-005", message, place === undefined ? {} : { place });
+}
+
+function placeOf(file: ts.SourceFile, start: number, entry: string, directory: string): SourcePlace {
+  const { line, character } = file.getLineAndCharacterOfPosition(start);
+  const parent = entry.includes("/") ? entry.slice(0, entry.lastIndexOf("/") + 1) : "";
+  const shown = file.fileName.startsWith(`${directory}/`)
+    ? `${parent}${file.fileName.slice(directory.length + 1)}`
+    : file.fileName;
+  return { file: shown, line: line + 1, column: character + 1, text: file.text.split(/\r?\n/)[line] ?? "" };
+}
