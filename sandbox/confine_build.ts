@@ -1,0 +1,72 @@
+/**
+ * Building the containment helper from its one C file with the C compiler of the machine.
+ *
+ * @module
+ */
+import { writeAtomically } from "../base/atomic_file.ts";
+import { MurError } from "../base/errors.ts";
+
+/** Compilers in the order they are tried: musl makes the smallest static binary, dynamic linking is the last resort. */
+const COMPILERS: readonly (readonly string[])[] = [
+  ["musl-gcc", "-static"],
+  ["cc", "-static"],
+  ["cc"],
+];
+
+/** Warnings are errors: the file is small and privileged. */
+const FLAGS = [
+  "-std=c11",
+  "-O2",
+  "-Wall",
+  "-Wextra",
+  "-Werror",
+  "-s",
+  "-fstack-protector-strong",
+  "-D_FORTIFY_SOURCE=2",
+];
+
+/** Name of the helper built from a source: a changed source has another name, so an old helper is never taken for it. */
+export async function confineBinaryName(source: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", source));
+  const hex = Array.from(digest.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `mur-confine-${hex}-${Deno.build.arch}`;
+}
+
+/**
+ * Compiles `source` to `target`, which appears whole or not at all; several builders at once do no harm.
+ *
+ * @throws {MurError} `E-IO-003` with the compiler's words when there is none or it fails.
+ */
+export async function buildConfine(source: string, target: string): Promise<void> {
+  const work = await Deno.makeTempDir({ prefix: "mur-confine-" });
+  const said: string[] = [];
+  try {
+    for (const [compiler, ...linking] of COMPILERS) {
+      const output = `${work}/mur-confine`;
+      let result: Deno.CommandOutput;
+      try {
+        result = await new Deno.Command(compiler!, {
+          args: [...linking, ...FLAGS, "-o", output, source],
+          stdin: "null",
+          stdout: "piped",
+          stderr: "piped",
+        }).output();
+      } catch (cause) {
+        if (!(cause instanceof Deno.errors.NotFound)) throw cause;
+        said.push(`${compiler}: not found`);
+        continue;
+      }
+      if (!result.success) {
+        said.push(`${[compiler, ...linking].join(" ")}: ${new TextDecoder().decode(result.stderr).trim()}`);
+        continue;
+      }
+      writeAtomically(target, await Deno.readFile(output), { mode: 0o755 });
+      return;
+    }
+  } finally {
+    await Deno.remove(work, { recursive: true });
+  }
+  throw new MurError("E-IO-003", `the containment helper cannot be built: ${said.join("\n")}`, {
+    hint: "install a C compiler (package gcc or clang, with the C library's headers)",
+  });
+}

@@ -1,0 +1,109 @@
+/**
+ * Finding the containment helper `mur-confine`: the root-owned one that `mur setup` placed when it is byte for byte our
+ * own, else our own copy (spec cli 15.3, containment 19.1). In a checkout our own is built from its source on demand; a
+ * compiled program carries it and lays it down in `~/.murmur/compiled/`.
+ *
+ * @module
+ */
+import { writeAtomically } from "../base/atomic_file.ts";
+import { ioError, MurError } from "../base/errors.ts";
+import { murmurHome } from "../base/murmur_home.ts";
+import { buildConfine, confineBinaryName } from "./confine_build.ts";
+
+/** Where `sudo mur setup` puts the helper; the only path its AppArmor profile names. */
+export const SYSTEM_HELPER = "/usr/local/libexec/murmur/mur-confine";
+
+/** The helper's source in a checkout. */
+const SOURCE = pathOf(new URL("./confine/mur_confine.c", import.meta.url));
+
+/** Where `build:confine` puts the helper, and where a compiled program finds the one it carries. */
+const BUILT = pathOf(new URL("../dist/mur-confine", import.meta.url));
+
+function pathOf(url: URL): string {
+  return decodeURIComponent(url.pathname);
+}
+
+let found: Promise<string> | undefined;
+
+/**
+ * Absolute path of the helper for this process. The search happens once.
+ *
+ * @throws {MurError} `E-IO-003` when it can be neither found nor built.
+ */
+export function confineHelper(): Promise<string> {
+  return found ??= find().catch((error) => {
+    // A compiler installed meanwhile must be seen.
+    found = undefined;
+    throw error;
+  });
+}
+
+async function find(): Promise<string> {
+  const own = Deno.build.standalone ? await layDown(BUILT, murmurHome().compiled) : await checkoutHelper();
+  return await isTrustedCopy(SYSTEM_HELPER, own) ? SYSTEM_HELPER : own;
+}
+
+/**
+ * The helper of this checkout, `dist/mur-confine-<hash of the source>-<arch>`, built when it is not there.
+ *
+ * @throws {MurError} `E-IO-003`.
+ */
+export async function checkoutHelper(): Promise<string> {
+  const source = Deno.readFileSync(SOURCE);
+  const dist = BUILT.slice(0, BUILT.lastIndexOf("/"));
+  const target = `${dist}/${await confineBinaryName(source)}`;
+  try {
+    Deno.statSync(target);
+  } catch {
+    Deno.mkdirSync(dist, { recursive: true });
+    await buildConfine(SOURCE, target);
+  }
+  return target;
+}
+
+/**
+ * Writes a carried helper into a directory under the name of its content's hash, unless the same bytes stand there.
+ *
+ * @throws {MurError} `E-IO-…` when it can't be read or written.
+ */
+export async function layDown(carried: string, directory: string): Promise<string> {
+  try {
+    const bytes = Deno.readFileSync(carried);
+    const target = `${directory}/${await confineBinaryName(bytes)}`;
+    if (!sameBytes(readOrNull(target), bytes)) {
+      Deno.mkdirSync(directory, { recursive: true, mode: 0o700 });
+      writeAtomically(target, bytes, { mode: 0o700 });
+    }
+    return target;
+  } catch (error) {
+    throw error instanceof MurError ? error : ioError("lay down the containment helper", error);
+  }
+}
+
+/**
+ * Whether a helper may be used in place of our own: root owns it and its directory, nobody else can write either, and
+ * it is our own byte for byte.
+ */
+export async function isTrustedCopy(path: string, own: string): Promise<boolean> {
+  try {
+    for (const place of [path, path.slice(0, path.lastIndexOf("/"))]) {
+      const stat = await Deno.lstat(place);
+      if (stat.uid !== 0 || stat.isSymlink || (stat.mode ?? 0o777) & 0o022) return false;
+    }
+    return sameBytes(readOrNull(path), await Deno.readFile(own));
+  } catch {
+    return false;
+  }
+}
+
+function readOrNull(path: string): Uint8Array<ArrayBuffer> | null {
+  try {
+    return Deno.readFileSync(path);
+  } catch {
+    return null;
+  }
+}
+
+function sameBytes(a: Uint8Array | null, b: Uint8Array): boolean {
+  return a !== null && a.length === b.length && a.every((byte, index) => byte === b[index]);
+}

@@ -1,0 +1,441 @@
+import assert from "node:assert/strict";
+import { libc } from "../base/libc.ts";
+import { checkoutHelper } from "./confine_helper.ts";
+import { GUARD_CONTROL, guardArguments, type GuardOptions, parseGuardFailure, parseWalls, WALLS } from "./guard.ts";
+
+const helper = await checkoutHelper();
+const SHELL = Deno.realPathSync("/bin/sh");
+
+function spawn(options: GuardOptions, program: string, args: readonly string[]): Deno.ChildProcess {
+  return new Deno.Command(helper, {
+    args: guardArguments(options, program, args),
+    clearEnv: true,
+    env: { PATH: "/usr/bin:/bin" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function finish(child: Deno.ChildProcess): Promise<{ status: Deno.CommandStatus; out: string; err: string }> {
+  const [status, out, err] = await Promise.all([
+    child.status,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { status, out, err };
+}
+
+async function run(options: GuardOptions, script: string, input = "") {
+  const child = spawn(options, SHELL, ["-c", script]);
+  const writer = child.stdin.getWriter();
+  if (input !== "") await writer.write(new TextEncoder().encode(input)).catch(() => {});
+  const result = await finish(child);
+  await writer.close().catch(() => {});
+  return result;
+}
+
+/** Pids of processes that carry a mark in their arguments. */
+function marked(mark: string): number[] {
+  const pids: number[] = [];
+  for (const entry of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(entry.name) || Number(entry.name) === Deno.pid) continue;
+    try {
+      if (!Deno.readTextFileSync(`/proc/${entry.name}/cmdline`).includes(mark)) continue;
+      if (/\) [ZX] /.test(Deno.readTextFileSync(`/proc/${entry.name}/stat`))) continue;
+      pids.push(Number(entry.name));
+    } catch {
+      // It has ended.
+    }
+  }
+  return pids;
+}
+
+async function until(condition: () => boolean, ms: number): Promise<number> {
+  const start = performance.now();
+  while (!condition()) {
+    if (performance.now() - start > ms) return Infinity;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  return performance.now() - start;
+}
+
+function newMark(): string {
+  return `mark-${crypto.randomUUID()}`;
+}
+
+/** Starts the helper as the runtime does, then waits for ever. */
+const STAND_IN = `
+const [helper, ...args] = Deno.args;
+const child = new Deno.Command(helper, { args, stdin: "piped", stdout: "piped", stderr: "null" }).spawn();
+const reader = child.stdout.getReader();
+await reader.read();
+console.log("up");
+await new Promise(() => setInterval(() => {}, 1000));
+`;
+
+const HOST: GuardOptions = {
+  input: "pass",
+  componentHost: { execute: ["/bin", "/usr", "/lib", "/lib64"], read: ["/proc", "/dev"] },
+};
+
+const SPINS = "echo up; while :; do :; done";
+const LEAVES_ORPHANS = `
+  echo up
+  setsid sh -c 'while :; do :; done' "$0" &
+  (setsid sh -c 'trap "" TERM HUP INT; while :; do sleep 1; done' "$0" &)
+  (setsid sh -c '(setsid sleep 1000 "$0" || exec sleep 1000) & sleep 1000' "$0" &)
+  while :; do :; done`;
+
+for (
+  const [what, options, script] of [
+    ["a spinning program", { input: "pass" }, SPINS],
+    ["a spinning component host behind its walls", HOST, SPINS],
+    ["a spinning command", { input: "none" }, SPINS],
+    ["a command with input on its way", { input: 1_000_000 }, SPINS],
+    ["a command with orphans in sessions of their own", { input: "none" }, LEAVES_ORPHANS],
+    ["a component host with orphans", HOST, LEAVES_ORPHANS],
+  ] as const satisfies readonly (readonly [string, GuardOptions, string])[]
+) {
+  Deno.test(`SIGKILL of the runtime leaves nothing of ${what} within a second`, async () => {
+    const mark = newMark();
+    const standIn = new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        "--no-config",
+        `data:text/javascript,${encodeURIComponent(STAND_IN)}`,
+        helper,
+        ...guardArguments(options, SHELL, ["-c", script, mark]),
+      ],
+      stdin: "null",
+      stdout: "piped",
+      stderr: "null",
+    }).spawn();
+    const reader = standIn.stdout.getReader();
+    assert.match(new TextDecoder().decode((await reader.read()).value), /up/);
+    if (script === LEAVES_ORPHANS) await until(() => marked(mark).length >= 6, 2_000);
+    assert.ok(marked(mark).length >= 3, "the program does not run");
+    standIn.kill("SIGKILL");
+    const took = await until(() => marked(mark).length === 0, 1_000);
+    const left = marked(mark);
+    for (const pid of left) libc().kill(pid, 9);
+    assert.ok(took < 1_000, `still there after a second: ${left}`);
+    await reader.cancel();
+    await standIn.status;
+  });
+}
+
+Deno.test("the program's end is the helper's end", async () => {
+  for (const options of [{ input: "pass" }, { input: "none" }, HOST] as const) {
+    assert.equal((await run(options, "exit 0")).status.code, 0);
+    assert.equal((await run(options, "exit 42")).status.code, 42);
+    for (const signal of ["SIGSEGV", "SIGTERM", "SIGKILL"] as const) {
+      const { status } = await run(options, `kill -${signal.slice(3)} $$`);
+      assert.equal(status.signal, signal);
+    }
+  }
+});
+
+Deno.test("what the program leaves behind ends with it, and both pipes end", async () => {
+  for (const options of [{ input: "none" }, HOST] as const) {
+    const mark = newMark();
+    const child = spawn(options, SHELL, [
+      "-c",
+      `(setsid sh -c 'while :; do sleep 1; done' ${mark} &); sh -c 'sleep 1000; :' ${mark} & echo done`,
+    ]);
+    const { out, status } = await finish(child);
+    assert.equal(out, "done\n");
+    assert.equal(status.code, 0);
+    assert.deepEqual(marked(mark), []);
+    await child.stdin.close().catch(() => {});
+  }
+});
+
+Deno.test("a program reads what it is passed while the helper only watches", async () => {
+  for (const options of [{ input: "pass" }, HOST] as const) {
+    const child = spawn(options, SHELL, ["-c", "read a; read b; echo $a-$b"]);
+    const writer = child.stdin.getWriter();
+    await writer.write(new TextEncoder().encode("one\ntwo\nrest"));
+    const { out } = await finish(child);
+    assert.equal(out, "one-two\n");
+    await writer.close().catch(() => {});
+  }
+});
+
+Deno.test("hang-up counts at once, with input still unread", async () => {
+  const mark = newMark();
+  const child = spawn({ input: "pass" }, SHELL, ["-c", SPINS, mark]);
+  const writer = child.stdin.getWriter();
+  await writer.write(new Uint8Array(10_000));
+  await until(() => marked(mark).length === 2, 1_000);
+  await writer.close();
+  const { status } = await finish(child);
+  assert.equal(status.signal, "SIGKILL");
+  assert.deepEqual(marked(mark), []);
+});
+
+Deno.test("a program gets exactly its bytes and then the end", async () => {
+  for (const size of [0, 1, 5, 65_536, 65_537, 300_000]) {
+    const { out, status } = await run({ input: size }, "wc -c", "x".repeat(size));
+    assert.equal(out.trim(), String(size));
+    assert.equal(status.code, 0);
+  }
+  // One that does not read its input is no failure.
+  assert.equal((await run({ input: 300_000 }, "exit 3", "x".repeat(300_000))).status.code, 3);
+  assert.equal((await run({ input: 300_000 }, "exec <&-; sleep 0.1; exit 4", "x".repeat(300_000))).status.code, 4);
+  assert.equal((await run({ input: "none" }, "cat; echo end")).out, "end\n");
+});
+
+Deno.test("the control line kills, signals and releases", async () => {
+  const command = async (control: string, script: string, input: GuardOptions["input"] = "none") => {
+    const child = spawn({ input }, SHELL, ["-c", script]);
+    const reader = child.stdout.getReader();
+    await reader.read();
+    const writer = child.stdin.getWriter();
+    await writer.write(new TextEncoder().encode(control));
+    const status = await child.status;
+    await reader.cancel();
+    await child.stderr.cancel();
+    await writer.close().catch(() => {});
+    return status;
+  };
+  assert.equal((await command(GUARD_CONTROL.kill, "trap '' TERM; echo up; sleep 1000")).signal, "SIGKILL");
+  assert.equal((await command(GUARD_CONTROL.terminate, "echo up; sleep 1000")).signal, "SIGTERM");
+  assert.equal((await command(GUARD_CONTROL.terminate, "trap 'exit 9' TERM; echo up; sleep 1000 & wait")).code, 9);
+  assert.equal((await command(GUARD_CONTROL.interrupt, "trap 'exit 8' INT; echo up; sleep 1000 & wait")).code, 8);
+  assert.equal((await command("?", "echo up; sleep 1000")).signal, "SIGKILL");
+  // After its bytes of input the line is the control line.
+  assert.equal(
+    (await command("KKK" + GUARD_CONTROL.terminate, "echo up; cat >/dev/null; sleep 1000", 3)).signal,
+    "SIGTERM",
+  );
+});
+
+Deno.test("a released command outlives the runtime and its readers", async () => {
+  const dir = await Deno.makeTempDir();
+  const mark = newMark();
+  try {
+    const script = `i=0; while [ $i -lt 400 ]; do echo "line $i with some more text to fill the pipe"; ` +
+      `i=$((i+1)); [ $i -eq 1 ] && sleep 0.3; done; echo $i > ${dir}/done`;
+    const standIn = new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        "--no-config",
+        `data:text/javascript,${
+          encodeURIComponent(`
+            const [helper, ...args] = Deno.args;
+            const child = new Deno.Command(helper, { args, stdin: "piped", stdout: "piped", stderr: "null" }).spawn();
+            await child.stdout.getReader().read();
+            const writer = child.stdin.getWriter();
+            await writer.write(new TextEncoder().encode("R"));
+            Deno.exit(0);`)
+        }`,
+        helper,
+        ...guardArguments({ input: "none" }, SHELL, ["-c", script, mark]),
+      ],
+      stdin: "null",
+      stdout: "null",
+      stderr: "inherit",
+    }).spawn();
+    assert.equal((await standIn.status).code, 0);
+    assert.ok(marked(mark).length >= 2, "it ended with the runtime");
+    const took = await until(() => marked(mark).length === 0, 5_000);
+    assert.ok(took < 5_000, "it hangs");
+    assert.equal(await Deno.readTextFile(`${dir}/done`), "400\n");
+  } finally {
+    for (const pid of marked(mark)) libc().kill(pid, 9);
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
+Deno.test("signals to the helper reach the program's group", async () => {
+  const child = spawn({ input: "pass" }, SHELL, ["-c", "trap 'echo got; exit 6' TERM; echo up; sleep 1000 & wait"]);
+  const reader = child.stdout.getReader();
+  await reader.read();
+  child.kill("SIGTERM");
+  assert.equal(new TextDecoder().decode((await reader.read()).value), "got\n");
+  assert.equal((await child.status).code, 6);
+  await reader.cancel();
+  await child.stderr.cancel();
+  await child.stdin.close().catch(() => {});
+});
+
+Deno.test("SIGKILL of the helper takes the program along", async () => {
+  for (const options of [{ input: "pass" }, HOST] as const) {
+    const mark = newMark();
+    const child = spawn(options, SHELL, ["-c", SPINS, mark]);
+    await until(() => marked(mark).length >= 2, 1_000);
+    child.kill("SIGKILL");
+    const took = await until(() => marked(mark).length === 0, 1_000);
+    for (const pid of marked(mark)) libc().kill(pid, 9);
+    assert.ok(took < 1_000);
+    await finish(child);
+    await child.stdin.close().catch(() => {});
+  }
+});
+
+Deno.test("a program has three descriptors, a session of its own and no core dump", async () => {
+  const { out } = await run(
+    { input: "none" },
+    "ls /proc/self/fd; ulimit -c; cut -d' ' -f1,5,6 /proc/$$/stat; cat /proc/$$/status",
+  );
+  // The fourth is the listing's own.
+  assert.match(out, /^0\n1\n2\n3\n0\n(\d+) \1 \1\n/);
+  assert.match(out, /SigBlk:\s+0+\n/);
+  assert.match(out, /SigIgn:\s+0+\n/);
+});
+
+Deno.test("limits are set, lowered to what is inherited", async () => {
+  const { out } = await run(
+    { input: "none", rlimits: { nofile: 64, fsize: 1024 * 512, cpu: 7, nproc: 5_000 } },
+    "ulimit -n; ulimit -f; ulimit -t",
+  );
+  assert.equal(out, "64\n1024\n7\n");
+  const { status } = await run({ input: "none", rlimits: { cpu: 1 } }, "while :; do :; done");
+  assert.ok(status.signal === "SIGXCPU" || status.signal === "SIGKILL", String(status.signal));
+});
+
+Deno.test("a program above its memory is killed, and the helper says so", async () => {
+  for (const base of [{ input: "none" }, HOST] as const) {
+    const child = spawn({ ...base, memoryBytes: 40 << 20 }, SHELL, ["-c", "exec tail /dev/zero"]);
+    const { status, err } = await finish(child);
+    assert.equal(status.signal, "SIGKILL");
+    assert.match(err, /mur-confine: limit: memory_bytes\n$/);
+    await child.stdin.close().catch(() => {});
+  }
+});
+
+Deno.test("a start that fails names its stage", async () => {
+  const child = spawn({ input: "none" }, "/nothing/here", []);
+  const { status, err } = await finish(child);
+  assert.equal(status.code, 127);
+  assert.deepEqual(parseGuardFailure(err), { stage: "exec", reason: "No such file or directory" });
+  await child.stdin.close().catch(() => {});
+  assert.equal(parseGuardFailure("other text\n" + err), null);
+  assert.equal(parseGuardFailure(""), null);
+});
+
+Deno.test("bad arguments start nothing", async () => {
+  for (
+    const args of [
+      [],
+      ["run"],
+      ["guard"],
+      ["guard", "--"],
+      ["guard", "--", "true"],
+      ["guard", "--input", "some", "--", "/bin/true"],
+      ["guard", "--input", "-1", "--", "/bin/true"],
+      ["guard", "--input", "99999999999999999999999", "--", "/bin/true"],
+      ["guard", "--input"],
+      ["guard", "--profile", "other", "--", "/bin/true"],
+      ["guard", "--rx", "relative", "--", "/bin/true"],
+      ["guard", "--rlimit", "nofile", "--", "/bin/true"],
+      ["guard", "--rlimit", "nofile=x", "--", "/bin/true"],
+      ["guard", "--unknown", "x", "--", "/bin/true"],
+    ]
+  ) {
+    const { code, stderr } = await new Deno.Command(helper, { args, stdin: "null" }).output();
+    assert.equal(code, 2, args.join(" "));
+    assert.match(new TextDecoder().decode(stderr), /^mur-confine: /);
+  }
+});
+
+Deno.test("the lists of allowed and forbidden calls share nothing", async () => {
+  assert.ok((await new Deno.Command(helper, { args: ["self-check"], stdin: "null" }).output()).success);
+});
+
+Deno.test("walls are read from the helper's first line", () => {
+  assert.deepEqual(parseWalls("mur-confine: walls: pid-namespace seccomp\n"), ["pid-namespace", "seccomp"]);
+  assert.deepEqual(parseWalls("mur-confine: walls:"), []);
+  assert.equal(parseWalls("mur-confine: failed: exec: x"), null);
+  assert.equal(parseWalls("x mur-confine: walls: seccomp"), null);
+});
+
+/** What each wall must refuse, by the lines of the attack program. */
+const REFUSED_BY: Readonly<Record<string, readonly string[]>> = {
+  "pid-namespace": ["signal"],
+  "network-namespace": ["connect"],
+  "read-only-mounts": ["create", "write", "chmod", "touch", "unlink", "mkdir", "truncate"],
+  "capabilities": ["mount", "mknod", "setuid-root"],
+  "landlock": ["read", "write", "create", "list", "proc", "execute", "mkdir", "unlink"],
+  "seccomp": [
+    "socket-inet",
+    "socket-inet6",
+    "socket-unix",
+    "socket-netlink",
+    "connect",
+    "execute-memory",
+    "unshare",
+    "mount",
+    "ptrace",
+    "io_uring",
+    "bpf",
+    "keyctl",
+    "clone-namespace",
+    "clone3",
+  ],
+};
+
+async function attack(dir: string, options: GuardOptions | null): Promise<Map<string, string>> {
+  const program = `${dir}/attack`;
+  await Deno.writeTextFile(`${dir}/secret`, "secret");
+  await Deno.writeTextFile(`${dir}/victim`, "victim");
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const args = [`${dir}/secret`, `${dir}/victim`, String(Deno.pid), String(listener.addr.port), "/bin/true"];
+  try {
+    const command = options === null
+      ? new Deno.Command(program, { args, stdin: "piped", stdout: "piped", stderr: "piped" })
+      : new Deno.Command(helper, {
+        args: guardArguments(options, program, args),
+        stdin: "piped",
+        stdout: "piped",
+        stderr: "piped",
+      });
+    const child = command.spawn();
+    const { out, err } = await finish(child);
+    await child.stdin.close().catch(() => {});
+    const answers = new Map(out.trim().split("\n").map((line) => line.split(" ") as [string, string]));
+    answers.set("walls", (parseWalls(err.split("\n")[0]!) ?? []).join(" "));
+    return answers;
+  } finally {
+    listener.close();
+  }
+}
+
+Deno.test("an attack from inside a component host gets through none of its walls", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const source = new URL("./confine/attack.c", import.meta.url);
+    const built = await new Deno.Command("cc", {
+      args: ["-static", "-O1", "-o", `${dir}/attack`, decodeURIComponent(source.pathname)],
+    }).output();
+    assert.ok(built.success, new TextDecoder().decode(built.stderr));
+    // Without walls the attempts succeed, so that a refusal below means something.
+    const bare = await attack(dir, null);
+    for (const name of ["read", "write", "list", "signal", "socket-inet", "connect", "execute", "execute-memory"]) {
+      assert.equal(bare.get(name), "open", `${name} without walls`);
+    }
+    const answers = await attack(dir, { input: "pass", componentHost: { execute: [], read: [] } });
+    const walls = answers.get("walls")!.split(" ");
+    for (const wall of walls) {
+      for (const name of REFUSED_BY[wall] ?? []) {
+        assert.notEqual(answers.get(name), "open", `${name} behind ${wall}`);
+        assert.notEqual(answers.get(name), undefined, `${name} was tried`);
+      }
+    }
+    assert.ok(walls.includes("no-new-privileges"));
+    assert.equal(answers.get("socketpair"), "open");
+    assert.equal(await Deno.readTextFile(`${dir}/victim`), "victim");
+    // Where the kernel offers it, a missing wall is a fault: the probe asks without the helper.
+    const unshare = await new Deno.Command("unshare", { args: ["-Urmpfn", "true"] }).output().catch(() => null);
+    if (unshare?.success) assert.deepEqual(walls, [...WALLS]);
+    else console.log(`this machine grants only: ${walls.join(" ")}`);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+    for (const left of ["/tmp/mur-attack", "/tmp/mur-attack-dir", "/tmp/mur-attack-dev"]) {
+      await Deno.remove(left, { recursive: true }).catch(() => {});
+    }
+  }
+});
