@@ -14,7 +14,7 @@ export type JsonSchema = { readonly [key: string]: unknown };
 /** What a value must be. */
 export type Shape =
   /** Any non-null scalar; its value is its source text. `choices` are judged later and only shown to editors. */
-  | { readonly kind: "string"; readonly choices?: readonly string[]; readonly pattern?: string }
+  | { readonly kind: "string"; readonly choices?: readonly string[] }
   /** A plain YAML integer from 0 to `max`. `min` is judged later and only shown to editors. */
   | { readonly kind: "integer"; readonly max: number; readonly min?: number }
   | { readonly kind: "float"; readonly min: number; readonly max: number }
