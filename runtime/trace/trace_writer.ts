@@ -36,24 +36,38 @@ export interface TraceOptions {
 /** Events whose loss the session survives (spec trace 3.2). */
 const TOLERATED: ReadonlySet<TraceEventType> = new Set(["compaction", "compaction_declined", "context_seed"]);
 
-/** An append handle that never leaves two lines joined. */
+/** An append handle that never leaves two lines joined, nor half a line before another. */
 class LineFile {
   readonly #file: RootedFile;
   readonly #encoder = new TextEncoder();
-  /** A failed write may have left half a line; the next one then starts a fresh line. */
+  /** Bytes of whole lines. */
+  #size: number;
+  /** Half a line stands at the end and could not be taken back; the next one then starts a fresh line. */
   #torn = false;
 
   constructor(file: RootedFile) {
     this.#file = file;
+    this.#size = file.stat().size;
   }
 
   append(line: string): void {
+    const bytes = this.#encoder.encode(this.#torn ? `\n${line}\n` : `${line}\n`);
     try {
-      this.#file.append(this.#encoder.encode(this.#torn ? `\n${line}\n` : `${line}\n`));
+      this.#file.append(bytes);
+      this.#size += bytes.length;
       this.#torn = false;
     } catch (cause) {
-      this.#torn = true;
+      this.#takeBack();
       throw cause;
+    }
+  }
+
+  /** A full disk takes a part of a line before it refuses the rest. */
+  #takeBack(): void {
+    try {
+      this.#file.truncate(this.#size);
+    } catch {
+      this.#torn = true;
     }
   }
 
