@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { resumeContext, type ResumeQuestion } from "../agent/context_resolution.ts";
-import { resolveSessionAddress } from "../trace/session_address.ts";
+import { type ResumeQuestion, resumeContext } from "../agent/context_resolution.ts";
+import { findTrace, type SessionSearch } from "../trace/session_address.ts";
+import { ioError } from "../../base/errors.ts";
 
 /** A session that this launch continues. */
 export interface ResumedSession {
@@ -18,13 +19,19 @@ export interface ResumedSession {
 export interface ResumeSearch extends Pick<ResumeQuestion, "transport" | "recording" | "kept"> {
   /** As given; empty for the newest. */
   readonly address: string;
-  /** Records group of this launch's workdir root. */
-  readonly group: string;
+  readonly sessions: SessionSearch;
+  readonly cwd: string;
 }
 
-/** @throws {MurError} `E-TRC-002`, `E-RUN-016`, `E-RUN-017`. */
-export function resumeTarget(search: ResumeSearch): ResumedSession {
-  const { sessionId, tracePath } = resolveSessionAddress(search.address === "" ? "@1" : search.address, search.group);
-  const trace = Deno.readTextFileSync(tracePath).split("\n");
-  return { sessionId, tracePath, contextId: resumeContext({ ...search, sessionId, trace }) };
+/** @throws {MurError} `E-TRC-002`, `E-RUN-016`, `E-RUN-017`, `E-IO-003`. */
+export async function resumeTarget(search: ResumeSearch): Promise<ResumedSession> {
+  const tracePath = await findTrace(search.address === "" ? "@1" : search.address, search.sessions, search.cwd);
+  let text: string;
+  try {
+    text = await Deno.readTextFile(tracePath);
+  } catch (cause) {
+    throw ioError(`read ${tracePath}`, cause);
+  }
+  const sessionId = tracePath.split("/").at(-2) ?? "";
+  return { sessionId, tracePath, contextId: resumeContext({ ...search, sessionId, trace: text.split("\n") }) };
 }

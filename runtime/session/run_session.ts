@@ -1,54 +1,45 @@
 /**
- * The launch of an agent capsule and its life: directories, door, trace, tasks, teardown (spec session 3.5, 5, 6, 17.5).
+ * An agent session from its directories to its teardown (spec session 3.5, 5, 6, 17.5).
  *
  * @module
  */
-import { artifactNetworkRules, artifactPreopen, artifactStateStore } from "../../artifact/capability_policy.ts";
+import { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { createHttpClient, type HttpClient } from "../../base/http_client.ts";
-import { formatWarning, ioError, MurError, reasonOf, type Warning } from "../../base/errors.ts";
+import { formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
-import { RootedDir } from "../../base/rooted_dir.ts";
 import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
+import { VERSION } from "../../base/version.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
 import { launchTaskContext } from "../agent/context_resolution.ts";
 import { ConversationRecord } from "../agent/conversation_record.ts";
 import { DEFAULT_MAX_TOKENS, promptCacheKey } from "../agent/driver_protocol.ts";
+import type { Message } from "../agent/message.ts";
 import { murmurMd } from "../agent/murmur_md.ts";
 import { systemPrompt, tracedPromptSource } from "../agent/system_prompt.ts";
 import { LAUNCH_TASK } from "../agent/task_origin.ts";
 import { TokenCounter } from "../agent/token_count.ts";
 import { ToolDispatcher } from "../agent/tool_dispatch.ts";
-import { installedTools, shellToolManifest, toolInventory } from "../agent/tool_inventory.ts";
-import type { ContinuationSlot } from "../agent/turn_loop.ts";
-import type { ComponentRuntime, ComponentSpec, Preopen } from "../component/component_runtime.ts";
+import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
+import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
+import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { agentCard } from "../door/agent_card.ts";
 import { type Listener, openListener } from "../door/listener.ts";
-import {
-  createCredentialGateway,
-  type CredentialGateway,
-  credentialRejectedError,
-  gatewayEndpointForGuest,
-} from "../inference/credential_gateway.ts";
-import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
-import { createSpendMeter } from "../inference/spend_meter.ts";
+import { credentialRejectedError } from "../inference/credential_gateway.ts";
+import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { TraceWriter } from "../trace/trace_writer.ts";
-import { componentEnvironment } from "./component_environment.ts";
 import { FrameLog } from "./frame_log.ts";
+import { installTools } from "./install_tools.ts";
+import { protectedPathOf } from "./protected_paths.ts";
+import { SessionCommands } from "./session_commands.ts";
+import { bindComponents, type SessionComponents } from "./session_components.ts";
 import { createSessionDirectories, sameWorkdir, type SessionDirectories, sessionPaths } from "./session_directories.ts";
 import { SessionTools } from "./session_tools.ts";
-import { driverEntry, type StagedGateway, type StagedSession, writeFirstLock } from "./stage_session.ts";
-import type { StagedArtifact } from "./staged_artifact.ts";
-import { runTask, type TaskOutcome } from "./task_runner.ts";
-
-/** What a launch tells while it runs. */
-export interface SessionObserver {
-  /** The door serves; called once, before the first turn. */
-  ready(session: SessionReady): void;
-}
+import { driverEntry, type StagedSession, writeFirstLock } from "./stage_session.ts";
+import { runTask, type TaskOutcome, type TaskRequest, type TaskServices } from "./task_runner.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -70,28 +61,32 @@ export interface SessionOutcome {
   readonly status: SessionExitStatus;
   /** Answer of the deciding task, or why it did not complete; `null` without one. */
   readonly text: string | null;
-  /** The code to report with a status other than `ok`. */
+  /** Why the session ended otherwise than `ok`. */
   readonly error: MurError | null;
-  readonly recordsDir: string;
+}
+
+/** What a launch is run with. */
+export interface SessionRun {
+  readonly components: ComponentRuntime;
+  /** Called once, when the door serves and before the first turn. */
+  readonly ready: (session: SessionReady) => void;
+  /** Lines of components' output and of the runtime, for stderr. */
+  readonly diagnostics: (line: string) => void;
+  /** Aborted: the session ends in order (spec session 17.3). */
+  readonly stop: AbortSignal;
 }
 
 /**
  * Runs an agent capsule to its end.
  *
- * @param stop Ends the session in order when it is aborted (spec session 17.3).
- * @throws {MurError} When the launch is refused; what was made is removed but for the records.
+ * @throws {MurError} When the launch is refused or the session cannot go on; what it made is removed but for the records.
  */
-export async function runAgentSession(
-  staged: StagedSession,
-  components: ComponentRuntime,
-  observer: SessionObserver,
-  stop: AbortSignal,
-): Promise<SessionOutcome> {
-  const session = new AgentSession(staged, components);
+export async function runAgentSession(staged: StagedSession, run: SessionRun): Promise<SessionOutcome> {
+  const session = new AgentSession(staged, run);
   try {
     await session.open();
-    observer.ready(session.readiness());
-    return await session.live(stop);
+    run.ready(session.readiness());
+    return await session.live();
   } finally {
     await session.close();
   }
@@ -99,82 +94,73 @@ export async function runAgentSession(
 
 class AgentSession {
   readonly #staged: StagedSession;
-  readonly #components: ComponentRuntime;
+  readonly #run: SessionRun;
   readonly #frames = new FrameLog();
   readonly #continuation: ContinuationSlot = { current: null };
   readonly #client: HttpClient;
+  /** What to undo, last first. */
+  readonly #undo: (() => void | Promise<void>)[] = [];
   #directories!: SessionDirectories;
   #log!: BootstrapLog;
   #trace!: TraceWriter;
   #listener!: Listener;
   #tokens!: TokenCounter;
-  #tools!: SessionTools;
-  #system = "";
-  #specs = new Map<string, ComponentSpec>();
-  #gateways = new Map<string, CredentialGateway>();
-  #spend!: ReturnType<typeof createSpendMeter>;
-  #opened: (() => void)[] = [];
+  #spend!: SpendMeter;
+  #bound!: SessionComponents;
+  #commands!: SessionCommands;
+  #installed: readonly InstalledTool[] = [];
+  #dispatcher!: ToolDispatcher;
+  #prompt: string | null = null;
+  #boundSkill: string | null = null;
+  #breach: MurError | null = null;
 
-  constructor(staged: StagedSession, components: ComponentRuntime) {
+  constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
-    this.#components = components;
+    this.#run = run;
     this.#client = createHttpClient({ proxy: staged.configuration.httpProxy, bounds: staged.options.bounds });
+    this.#undo.push(() => this.#client.close());
   }
 
   /** Everything up to the readiness line. */
   async open(): Promise<void> {
     const staged = this.#staged;
-    const { options, manifest } = staged;
-    const inference = manifest.inference!;
+    const { manifest, options } = staged;
     this.#openDirectories();
+    this.#log = new BootstrapLog(this.#directories.records);
+    this.#undo.push(() => this.#log.close());
     this.#tokens = new TokenCounter({ report: (text) => this.#log.line(text) });
-    this.#opened.push(() => this.#tokens.close());
-    // Loading the tokenizer takes longer than the rest of the launch; the first turn needs it.
+    this.#undo.push(() => this.#tokens.close());
+    // Loading the ranks takes longer than the rest of a launch, and the first turn needs them.
     this.#tokens.warm();
-    this.#installTools();
+    installTools(staged, this.#directories.runtime);
     await writeFirstLock(staged);
-    const { prompt, boundSkill } = await this.#readPrompt();
-    this.#system = systemPrompt({
-      capsuleName: manifest.name,
-      capsuleVersion: manifest.version,
-      planTool: false,
-      prompt,
-    });
+    await this.#readPrompt();
+    this.#installed = installedTools(this.#toolsDirectory());
     this.#listener = openListener({
       hostname: options.bind,
       port: manifest.network.internalPort,
       hosts: manifest.network.hosts,
-      origins: manifest.network.origins,
+      origins: [],
       card: () => this.#card(),
     });
+    this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
     const url = `localhost:${this.#listener.port}`;
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
       sessionId: staged.sessionId,
-      sessionCeiling: inference.maxSessionTokens,
+      sessionCeiling: manifest.inference!.maxSessionTokens,
       machine: staged.ledger === null || staged.configuration.machineTokensPerDay === null
         ? null
         : { ceiling: staged.configuration.machineTokensPerDay, ledger: staged.ledger },
     });
     this.#openTrace();
-    this.#openComponents(url);
-    this.#tools = new SessionTools({
-      staged,
-      directories: this.#directories,
-      components: this.#components,
-      specs: this.#specs,
-      url,
-      frames: this.#frames,
-      trace: () => this.#trace,
-      output: (artifact, stream, line) =>
-        void Deno.stderr.writeSync(new TextEncoder().encode(`[${artifact}] ${line}\n`)),
-      log: this.#log,
-      warn: (warning) => this.#warnLater(warning),
-    });
-    this.#opened.push(() => this.#tools.close());
-    for (const warning of staged.containment.launchWarnings) this.#warn(warning);
-    this.#startTrace(prompt, boundSkill);
-    this.#writeRecord(url);
+    this.#bindComponents(url);
+    this.#openTools(url);
+    for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
+    this.#startTrace();
+    this.#log.line(JSON.stringify(this.#inventory()));
+    this.#writeRunningRecord(url);
+    sameWorkdir(this.#directories);
   }
 
   readiness(): SessionReady {
@@ -191,5 +177,475 @@ class AgentSession {
       skills: artifacts.filter(({ payload }) => payload.kind === "skill").length,
       frames: this.#frames,
     };
+  }
+
+  /** The task loop of spec session 6.4, as far as a launch task and the idle wait go. */
+  async live(): Promise<SessionOutcome> {
+    const text = await this.#launchTask();
+    let outcome: TaskOutcome | null = null;
+    if (text !== null && !this.#run.stop.aborted) {
+      const { lifecycle, options, resumed } = this.#staged;
+      const context = launchTaskContext({
+        conversation: lifecycle.conversation,
+        given: options.contextId,
+        resumed: resumed?.contextId ?? null,
+      });
+      outcome = await runTask(this.#taskServices(), {
+        id: newId("tsk"),
+        ...context,
+        text,
+        source: "task_md",
+        standing: LAUNCH_TASK,
+        overDoor: false,
+      }, this.#run.stop);
+    } else if (this.#staged.lifecycle.taskAcceptance !== "none") {
+      await this.#idle();
+    }
+    return this.#end(outcome);
+  }
+
+  #end(outcome: TaskOutcome | null): SessionOutcome {
+    const status: SessionExitStatus = outcome === null ? "ok" : sessionStatus(outcome);
+    this.#commands.abandon();
+    this.#trace.endSession(status);
+    if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
+    const error = outcome.fatal ??
+      new MurError("E-RUN-040", `the session ended with status ${status}: ${outcome.text}`, {
+        hint: `see ${this.#directories.paths.records}/out/result.txt and mur trace show`,
+      });
+    return { status, text: outcome.text, error };
+  }
+
+  /** Undoes everything that was opened, whatever fails on the way. */
+  async close(): Promise<void> {
+    for (const undo of this.#undo.reverse()) {
+      try {
+        await undo();
+      } catch (cause) {
+        this.#run.diagnostics(`cleaning up failed: ${reasonOf(cause)}`);
+      }
+    }
+  }
+
+  #openDirectories(): void {
+    const staged = this.#staged;
+    const { options } = staged;
+    const paths = sessionPaths(options.home, {
+      id: staged.sessionId,
+      workdirRoot: staged.workdirRoot,
+      workdir: staged.workdir,
+    });
+    if (options.workdir === null) Deno.mkdirSync(staged.workdir, { recursive: true });
+    this.#directories = createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
+    this.#undo.push(() => this.#directories.remove());
+  }
+
+  #toolsDirectory() {
+    const tools = this.#directories.runtime.openDir("tools", { follow: false });
+    this.#undo.push(() => tools.close());
+    return tools;
+  }
+
+  async #readPrompt(): Promise<void> {
+    const { prompt, source, manifest, artifacts } = this.#staged;
+    switch (prompt.kind) {
+      case "none":
+        return;
+      case "cli":
+        this.#prompt = prompt.text === "" ? null : prompt.text;
+        return;
+      case "inline":
+        this.#prompt = prompt.text;
+        return;
+      case "file":
+        this.#prompt = await source.readText(prompt.path).catch((cause) => {
+          throw unreadablePrompt(`inference.system_prompt_file: ${prompt.path}`, cause);
+        });
+        return;
+      case "artifact": {
+        const found = artifacts.find(({ entry }) => entry.name === prompt.name || entry.bareName === prompt.name);
+        if (found?.payload.kind !== "skill") {
+          throw unreadablePrompt(`inference.system_prompt_artifact: ${prompt.name}`, "it holds no skill.md");
+        }
+        this.#prompt = found.payload.text;
+        this.#boundSkill = found.entry.bareName;
+      }
+    }
+    void manifest;
+  }
+
+  #card(): Record<string, unknown> {
+    const { manifest, sessionId } = this.#staged;
+    return agentCard({
+      name: manifest.name,
+      version: manifest.version,
+      sessionId,
+      port: this.#listener.port,
+      methods: [],
+      tools: this.#inventory().map(({ name }) => name),
+      shell: manifest.capabilities.shellAllow.length > 0,
+      network: manifest.capabilities.networkAllow.length > 0,
+      planes: [],
+      peerTasks: false,
+      frames: [],
+    });
+  }
+
+  #inventory() {
+    return toolInventory(this.#installed, this.#boundSkill);
+  }
+
+  #writeMurmurMd(url: string): void {
+    const { manifest, sessionId } = this.#staged;
+    const { paths, runtime } = this.#directories;
+    const text = murmurMd({
+      runtimeVersion: VERSION,
+      now: new Date(),
+      capsuleName: manifest.name,
+      capsuleVersion: manifest.version,
+      sessionId,
+      url,
+      model: manifest.inference?.model ?? null,
+      workdir: paths.workdir,
+      runtimeDir: paths.runtime,
+      recordsDir: paths.records,
+      contextBudget: manifest.context.maxTokens,
+      compactionHook: false,
+      copiedFolder: null,
+      artifacts: this.#installed.filter((tool) => describeTool(tool) !== null).map(({ name, manifest: own }) => ({
+        name,
+        version: own.version,
+        runtime: own.runtime,
+        description: own.description,
+      })),
+      boundSkill: this.#boundSkill,
+      shellAllow: manifest.capabilities.shellAllow,
+      install: null,
+    });
+    try {
+      writeAtomicallyIn(runtime, "MURMUR.md", text, { mode: 0o600, durable: false });
+    } catch (cause) {
+      this.#log.line(`MURMUR.md could not be written: ${reasonOf(cause)}`);
+    }
+  }
+
+  #openTrace(): void {
+    this.#trace = TraceWriter.open({
+      records: this.#directories.records,
+      sessionId: this.#staged.sessionId,
+      capture: this.#staged.manifest.trace.capture,
+      credentials: () => [...this.#bound?.gateways.values() ?? []].flatMap((gateway) => gateway.credentialValues()),
+      report: (text) => this.#log.line(text),
+    });
+    this.#undo.push(() => this.#trace.close());
+  }
+
+  #bindComponents(url: string): void {
+    const { sessionId } = this.#staged;
+    this.#bound = bindComponents({
+      staged: this.#staged,
+      directories: this.#directories,
+      session: { sessionId, url },
+      send: this.#client.send,
+      admission: this.#spend,
+      onCredential: (artifact, isDriver, event) =>
+        isDriver
+          ? void this.#trace.second.write("inference_credential", event)
+          : void this.#trace.second.write("gateway_credential", { artifact, ...event }),
+    });
+    this.#undo.push(() => this.#bound.close());
+  }
+
+  #openTools(url: string): void {
+    const staged = this.#staged;
+    const { manifest } = staged;
+    this.#commands = new SessionCommands({
+      staged,
+      directories: this.#directories,
+      url,
+      trace: this.#trace,
+      report: (text) => {
+        this.#run.diagnostics(text);
+        this.#log.line(text);
+      },
+      breach: (error) => this.#breach ??= error,
+    });
+    this.#undo.push(() => this.#commands.close());
+    const tools = new SessionTools({
+      installed: this.#installed,
+      allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),
+      shellAllow: manifest.capabilities.shellAllow,
+      specs: this.#bound.specs,
+      pulledSkills: new Set(
+        staged.artifacts.filter(({ payload, pulledBy }) => payload.kind === "skill" && pulledBy !== null)
+          .map(({ entry }) => entry.bareName),
+      ),
+      components: this.#run.components,
+      commands: this.#commands,
+      frames: this.#frames,
+      output: (artifact, _stream, line) => this.#run.diagnostics(`[${artifact}] ${line}`),
+    });
+    const readOnly = manifest.capabilities.readOnly;
+    this.#dispatcher = new ToolDispatcher({
+      resolve: (name) => tools.resolve(name),
+      protectedPath: (tool, name, input) =>
+        readOnly.length === 0
+          ? null
+          : protectedPathOf(new ReadOnlyPaths(readOnly, this.#commands.resolvePath), tool, name, input),
+      warn: (warning) => this.#warn(warning),
+      trace: this.#trace,
+      frames: this.#frames,
+    });
+  }
+
+  #startTrace(): void {
+    const { manifest, sessionId, resumed, options, scope, gateways, prompt } = this.#staged;
+    const { capabilities } = manifest;
+    const inference = manifest.inference!;
+    const driver = driverEntry(manifest)!.bareName;
+    const gatewayRows = [...this.#bound.gateways.values()]
+      .toSorted((a, b) =>
+        Number(b.artifact === driver) - Number(a.artifact === driver) || (a.artifact < b.artifact ? -1 : 1)
+      )
+      .map(({ artifact, host, credentialSource, metered }) => ({
+        artifact,
+        host,
+        credential_source: credentialSource,
+        metered,
+      }));
+    this.#trace.write("session_start", {
+      capsule_name: manifest.name,
+      capsule_version: manifest.version,
+      model: inference.model ?? "",
+      max_turns: inference.maxTurns,
+      max_session_tokens: inference.maxSessionTokens,
+      machine_tokens_per_day: this.#staged.ledger === null ? null : this.#staged.configuration.machineTokensPerDay,
+      capabilities: [
+        ...(capabilities.networkAllow.length > 0 ? ["network" as const] : []),
+        ...(capabilities.scope !== null ? ["filesystem" as const] : []),
+        ...(capabilities.shellAllow.length > 0 ? ["shell" as const] : []),
+      ],
+      tools_declared: this.#inventory().map(({ name }) => name),
+      tool_refresh: inference.toolRefresh,
+      runtime_artifacts: this.#staged.artifacts.flatMap(({ entry, pulledBy }) =>
+        pulledBy === null ? [] : [{
+          name: entry.bareName,
+          version: entry.version,
+          origin: "runtime" as const,
+          session: pulledBy,
+          trust: "untrusted" as const,
+        }]
+      ),
+      containment_declared: String(scope.declared_containment),
+      containment_achieved: String(scope.achieved_containment),
+      userns_grant: null,
+      workdir_exec: capabilities.workdirExec,
+      resumed_from: resumed?.sessionId ?? null,
+      context_id: options.contextId ?? resumed?.contextId ?? null,
+      system_prompt_source: tracedPromptSource(prompt),
+      credential_source: gateways.has(driver) ? this.#bound.gateways.get(driver)?.credentialSource ?? "none" : "none",
+      gateways: gatewayRows,
+      system_prompt_sha256: this.#prompt === null ? null : this.#trace.wire.systemPrompt(this.#prompt),
+      effective_grants: scope,
+    });
+    void sessionId;
+  }
+
+  #writeRunningRecord(url: string): void {
+    const { manifest, options, sessionId } = this.#staged;
+    const { paths } = this.#directories;
+    try {
+      writeRunningRecord(options.home.running, {
+        session_id: sessionId,
+        url,
+        pid: Deno.pid,
+        process_start: ownStartToken(),
+        capsule_name: manifest.name,
+        capsule_version: manifest.version,
+        workdir: paths.workdir,
+        records_dir: paths.records,
+        outlives_launcher: !hasTerminal(),
+        started_at: new Date().toISOString(),
+      });
+      this.#undo.push(() => removeRunningRecord(options.home.running, sessionId));
+    } catch (cause) {
+      this.#warnAtLaunch({
+        code: "W-SEC-023",
+        source: "capsule-runtime",
+        message: `the running record could not be written, so the session cannot be addressed: ${reasonOf(cause)}`,
+      });
+    }
+  }
+
+  #taskServices(): TaskServices {
+    const { manifest, lifecycle, options, configuration } = this.#staged;
+    void configuration;
+    return {
+      trace: this.#trace,
+      frames: this.#frames,
+      runtimeDir: this.#directories.runtime,
+      out: this.#directories.out,
+      threaded: lifecycle.conversation === "threaded",
+      maxTurns: manifest.inference!.maxTurns,
+      continuation: this.#continuation,
+      detachedWork: () => this.#commands.detachedWork(),
+      loopFor: (task, record) => this.#loop(task, record),
+      openRecord: async (contextId) =>
+        manifest.context.record
+          ? await ConversationRecord.open({
+            location: {
+              conversations: options.home.conversations,
+              store: manifest.context.recordStore ?? manifest.name,
+              contextId,
+            },
+            headerCapsule: null,
+            report: (text) => {
+              this.#run.diagnostics(text);
+              this.#log.line(text);
+            },
+          })
+          : null,
+      report: (text) => {
+        this.#run.diagnostics(text);
+        this.#log.line(text);
+      },
+    };
+  }
+
+  #loop(task: TaskRequest, record: (messages: readonly Message[]) => void): TurnLoopServices {
+    const { manifest, gateways } = this.#staged;
+    const inference = manifest.inference!;
+    const driver = driverEntry(manifest)!.bareName;
+    const spec = this.#bound.specs.get(driver)!;
+    const gateway = this.#bound.gateways.get(driver) ?? null;
+    return {
+      model: inference.model ?? "",
+      maxTokens: inference.maxTokens ?? DEFAULT_MAX_TOKENS,
+      system: systemPrompt({
+        capsuleName: manifest.name,
+        capsuleVersion: manifest.version,
+        planTool: false,
+        prompt: this.#prompt,
+      }),
+      tools: this.#inventory(),
+      promptCacheKey: promptCacheKey(manifest.name, manifest.version, task.contextId),
+      callDriver: (request, chunks, signal) => {
+        gateway?.beginCall();
+        return this.#run.components.callTool(spec, { data: request, logPath: null }, {
+          emitChunk: chunks.text,
+          emitThinkingChunk: chunks.thinking,
+          output: (_stream, line) => this.#run.diagnostics(`[${driver}] ${line}`),
+          signal,
+        });
+      },
+      providerStatus: () => gateway?.lastStatus() ?? null,
+      credentialRejection: () =>
+        gateway !== null && gateway.rejected()
+          ? { error: credentialRejectedError(gateway, gateways.get(driver)?.credential ?? null) }
+          : null,
+      dispatcher: this.#dispatcher,
+      tokens: this.#tokens,
+      spend: this.#spend,
+      trace: this.#trace,
+      frames: this.#frames,
+      warn: (warning) => this.#warn(warning),
+      workdirBreach: () => this.#breach,
+      record,
+    };
+  }
+
+  /** The launch task: `--task`, else `task.md`, else `input.txt` of the work folder; `null` without one. */
+  async #launchTask(): Promise<string | null> {
+    const { options } = this.#staged;
+    if (options.task !== null) return await taskText(options.task, options.cwd);
+    for (const name of ["task.md", "input.txt"]) {
+      if (!this.#directories.workdir.exists(name)) continue;
+      using file = this.#directories.workdir.openFile(name);
+      return new TextDecoder().decode(file.readAll(MAX_TASK_BYTES));
+    }
+    return null;
+  }
+
+  /** Waits for a task nobody can send yet, so that the card can be read, until the idle bound or the stop. */
+  async #idle(): Promise<void> {
+    const { stop } = this.#run;
+    if (stop.aborted) return;
+    const seconds = Number(this.#staged.options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
+    const bound = Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, bound);
+      stop.addEventListener("abort", () => {
+        clearTimeout(timer);
+        resolve();
+      }, { once: true });
+    });
+  }
+
+  #warn(warning: Warning): void {
+    this.#staged.options.warn(warning);
+  }
+
+  #warnAtLaunch(warning: Warning): void {
+    this.#warn(warning);
+    this.#log.line(formatWarning(warning));
+  }
+}
+
+/** Wait for a first task without `MURMUR_A2A_TIMEOUT_SECS` (spec session 6.4). */
+const DEFAULT_IDLE_MS = 30_000;
+
+/** Longest task text that is read. */
+const MAX_TASK_BYTES = 16 * 1024 * 1024;
+
+/** A `--task` value: the content of an existing file, else the text itself. @throws {MurError} `E-IO-002`, `E-IO-003`. */
+async function taskText(value: string, cwd: string): Promise<string> {
+  // A long text is no path, and asking the file system about it would fail with a name too long.
+  if (value.length > 4_096 || value.includes("\0") || value.includes("\n")) return value;
+  const path = value.startsWith("/") ? value : `${cwd}/${value}`;
+  try {
+    const { isFile, size } = await Deno.stat(path);
+    if (!isFile) return value;
+    if (size > MAX_TASK_BYTES) {
+      throw new MurError("E-IO-003", `the task file ${value} is larger than ${MAX_TASK_BYTES} bytes`);
+    }
+  } catch (cause) {
+    if (cause instanceof MurError) throw cause;
+    return value;
+  }
+  try {
+    return await Deno.readTextFile(path);
+  } catch (cause) {
+    throw new MurError("E-IO-003", `the task file ${value} cannot be read: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+function unreadablePrompt(what: string, cause: unknown): MurError {
+  return new MurError("E-RUN-009", `${what} cannot be read: ${reasonOf(cause)}`, {
+    hint: "correct the path, or make the file readable",
+    cause,
+  });
+}
+
+/** The launch's status by its deciding task (spec session 18). */
+function sessionStatus({ status }: TaskOutcome): SessionExitStatus {
+  switch (status) {
+    case "ok":
+    case "failed":
+    case "max_turns_reached":
+    case "spend_ceiling_reached":
+    case "canceled":
+      return status;
+    default:
+      return "failed";
+  }
+}
+
+/** Whether this process has a controlling terminal, whatever its streams are. */
+function hasTerminal(): boolean {
+  try {
+    Deno.openSync("/dev/tty", { read: true }).close();
+    return true;
+  } catch {
+    return false;
   }
 }

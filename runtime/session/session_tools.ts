@@ -1,0 +1,114 @@
+/**
+ * What answers a tool name in one session: native binaries, shell commands, skills and components, in the order of
+ * spec components 8.2.
+ *
+ * @module
+ */
+import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
+import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import type { InstalledTool } from "../agent/tool_inventory.ts";
+import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
+import type { CallContext, ComponentRuntime, ComponentSpec, ToolResult } from "../component/component_runtime.ts";
+import type { FrameLog } from "./frame_log.ts";
+
+/** Runs operating-system processes for the session: the one seam to `sandbox/`. */
+export interface CommandTools {
+  /** One shell command of the agent loop. */
+  shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
+  /** One call of a native tool. */
+  native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
+}
+
+/** What resolving needs of the session. */
+export interface SessionToolsOptions {
+  /** Everything installed, by name. */
+  readonly installed: readonly InstalledTool[];
+  /** Bare names of the declared `runtime: tool` artifacts. */
+  readonly allowlist: ReadonlySet<string>;
+  readonly shellAllow: readonly string[];
+  readonly specs: ReadonlyMap<string, ComponentSpec>;
+  /** Skills whose pin a running capsule wrote. */
+  readonly pulledSkills: ReadonlySet<string>;
+  readonly components: ComponentRuntime;
+  readonly commands: CommandTools;
+  readonly frames: FrameLog;
+  readonly output: NonNullable<CallContext["output"]> extends (stream: infer S, line: string) => void
+    ? (artifact: string, stream: S, line: string) => void
+    : never;
+}
+
+/** What a runtime-provided tool exists by; a call without it is told which declaration is missing. */
+const DECLARED_BY: Readonly<Record<string, string>> = {
+  "share-file": "exports.peer_files",
+  "fetch-peer-file": "capabilities.peer_fetch",
+  "delegate-task": "capabilities.spawn.allow",
+  "submit-plan": "capabilities.plan.submit",
+  "switch-driver": "control.agent_settings",
+  "call-member": "membership in a formation",
+  "end-without-answer": "membership in a formation",
+};
+
+/** Resolves the tools of one session. */
+export class SessionTools {
+  readonly #options: SessionToolsOptions;
+  readonly #installed: ReadonlyMap<string, InstalledTool>;
+
+  constructor(options: SessionToolsOptions) {
+    this.#options = options;
+    this.#installed = new Map(options.installed.map((tool) => [tool.name, tool]));
+  }
+
+  /** @throws {DispatchRefusal} when nothing of that name may be called. */
+  resolve(name: string): ResolvedTool {
+    if (RUNTIME_TOOL_NAMES.includes(name)) {
+      throw new DispatchRefusal(`tool '${name}' is not available: it needs ${DECLARED_BY[name]}`);
+    }
+    const { allowlist, commands, shellAllow, specs } = this.#options;
+    const installed = this.#installed.get(name);
+    const spec = specs.get(name);
+    const inputSchema = installed?.manifest.inputSchema ?? null;
+    if (installed !== undefined && installed.manifest.implementation === "native" && spec === undefined) {
+      if (allowlist.has(name)) {
+        return { kind: "native", inputSchema, run: (input, scope) => commands.native(name, input, scope) };
+      }
+    }
+    if (shellAllow.includes(name)) {
+      return { kind: "shell", inputSchema, run: (input, scope) => commands.shell(name, input, scope) };
+    }
+    if (installed?.skillText != null) return this.#skill(name, installed.skillText);
+    if (spec !== undefined && allowlist.has(name) && spec.role === "tool") {
+      return { kind: "wasm", inputSchema, run: (input, scope) => this.#callComponent(spec, input, scope) };
+    }
+    throw new DispatchRefusal(`tool '${name}' is not declared in manifest allowlist`);
+  }
+
+  #skill(name: string, text: string): ResolvedTool {
+    return {
+      kind: "skill",
+      inputSchema: null,
+      skillOrigin: this.#options.pulledSkills.has(name) ? "runtime" : "operator",
+      run: () => Promise.resolve({ passed: true, text, metadata: [] }),
+    };
+  }
+
+  async #callComponent(spec: ComponentSpec, input: JsonObject, scope: CallScope): Promise<ToolRun> {
+    const { components, frames, output } = this.#options;
+    const { taskId } = scope;
+    const result = await components.callTool(spec, { data: JSON.stringify(input), logPath: null }, {
+      emitChunk: (text) => void frames.publish({ type: "text", taskId, text, final: false }),
+      emitThinkingChunk: (text) => void frames.publish({ type: "thinking", taskId, text, final: false }),
+      output: (stream, line) => output(spec.name, stream, line),
+      signal: scope.signal,
+    });
+    return toolRun(result);
+  }
+}
+
+/** What the model sees of a component's result (spec components 8.4). */
+export function toolRun(result: ToolResult): ToolRun {
+  return {
+    passed: result.status === "passed",
+    text: result.data ?? result.summary ?? "tool returned no data",
+    metadata: result.metadata,
+  };
+}
