@@ -19,6 +19,9 @@ interface Timer {
   readonly run: () => void;
 }
 
+// `never` lets a promise's resolve function be a callback.
+type TimerCallback = (...args: never[]) => void;
+
 const MAX_TIMEOUT_MS = 2_147_483_647;
 
 let microtasks: (() => void)[] = [];
@@ -62,7 +65,7 @@ function runMicrotasks(): void {
   }
 }
 
-function addTimer(callback: (...args: unknown[]) => void, delay: unknown, repeat: boolean, args: unknown[]): number {
+function addTimer(callback: TimerCallback, delay: unknown, repeat: boolean, args: unknown[]): number {
   if (typeof callback !== "function") throw new TypeError("a timer's callback must be a function");
   const wanted = Number(delay ?? 0);
   // The rule of browsers: what is no number, negative or too large fires at once.
@@ -73,18 +76,18 @@ function addTimer(callback: (...args: unknown[]) => void, delay: unknown, repeat
     id,
     dueAt: monotonicMs() + ms,
     interval: repeat ? Math.max(ms, 1) : null,
-    run: () => callback(...args),
+    run: () => (callback as (...args: unknown[]) => void)(...args),
   });
   return id;
 }
 
 /** Calls `callback` once after `delay` milliseconds. */
-export function setTimeout(callback: (...args: unknown[]) => void, delay?: number, ...args: unknown[]): number {
+export function setTimeout(callback: TimerCallback, delay?: number, ...args: unknown[]): number {
   return addTimer(callback, delay, false, args);
 }
 
 /** Calls `callback` every `delay` milliseconds until it is cleared. */
-export function setInterval(callback: (...args: unknown[]) => void, delay?: number, ...args: unknown[]): number {
+export function setInterval(callback: TimerCallback, delay?: number, ...args: unknown[]): number {
   return addTimer(callback, delay, true, args);
 }
 
