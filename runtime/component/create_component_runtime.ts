@@ -6,6 +6,7 @@
 import { MurError } from "../../base/errors.ts";
 import { programStart } from "../../base/program.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
+import { sha256Hex } from "../../artifact/sha256.ts";
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
 import { ComponentPool } from "./component_pool.ts";
 import {
@@ -27,7 +28,6 @@ import {
 } from "./component_runtime.ts";
 import { PAGE_BYTES } from "./core_module.ts";
 import { type InterfaceMismatch, isLinkedFor, judgeImport, ROLE_EXPORTS } from "./served_interfaces.ts";
-import { sha256Hex } from "./translation.ts";
 import { TranspileCache } from "./transpile_cache.ts";
 
 /** What a launch decides about its components. */
@@ -54,6 +54,10 @@ export interface ObservableComponentRuntime extends ComponentRuntime {
 /** The widest memory a 32-bit linear memory has. */
 const MAX_PAGES = 65_536;
 
+function withoutVersion(name: string): string {
+  return name.replace(/@.*$/, "");
+}
+
 function rebuildAdvice(subject: string): string {
   return `rebuild ${subject} against the served interfaces, or run 'mur install' for a default artifact`;
 }
@@ -61,7 +65,7 @@ function rebuildAdvice(subject: string): string {
 function importError(subject: string, mismatch: InterfaceMismatch): MurError {
   const hint = rebuildAdvice(subject);
   const { name, reason, served } = mismatch;
-  const path = name.replace(/@.*$/, "");
+  const path = withoutVersion(name);
   switch (reason) {
     case "other-version":
       return new MurError("E-RUN-002", `${subject} imports '${name}', the runtime serves '${path}@${served}'`, {
@@ -136,8 +140,13 @@ class Runtime implements ObservableComponentRuntime {
       this.#components.set(sha256, component);
     }
     const { imports, exports, usedImports } = component.translation;
+    const unversioned = new Set(imports.map(withoutVersion));
+    for (const name of usedImports) {
+      // A function imported by the world itself belongs to no interface.
+      if (!unversioned.has(name)) throw importError(subject, { name, reason: "not-served", served: null });
+    }
     for (const name of imports) {
-      const mismatch = judgeImport(name, !usedImports.includes(name.replace(/@.*$/, "")));
+      const mismatch = judgeImport(name, !usedImports.includes(withoutVersion(name)));
       if (mismatch !== null) throw importError(subject, mismatch);
     }
     return { sha256, imports, exports };
@@ -173,7 +182,7 @@ class Runtime implements ObservableComponentRuntime {
     const exported = ROLE_EXPORTS[spec.role];
     if (!exports.includes(exported)) throw failureOf(spec, { kind: "missing-export" });
     for (const name of imports) {
-      if (isLinkedFor(spec.role, name) || !usedImports.includes(name.replace(/@.*$/, ""))) continue;
+      if (isLinkedFor(spec.role, name) || !usedImports.includes(withoutVersion(name))) continue;
       throw new ComponentFailure(
         "missing-import",
         `${subjectOf(spec)} imports '${name}', which a ${spec.role} is not given; ${rebuildAdvice(subjectOf(spec))}`,

@@ -4,9 +4,10 @@
  *
  * @module
  */
-import { componentNames, ComponentNamesError } from "./component_names.ts";
+import { componentNames } from "../../artifact/component_names.ts";
+import { sha256Hex } from "../../artifact/sha256.ts";
 import { recordDenials } from "./core_module.ts";
-import { encodeTranslation, sha256Hex, type Translation } from "./translation.ts";
+import { encodeTranslation, type Translation } from "./translation.ts";
 import { REFUSED, TRANSLATED } from "./translation_version.ts";
 
 /** The bytes are no component that can be run. */
@@ -43,10 +44,10 @@ function usedImportsOf(text: string): string[] {
 export async function translate(bytes: Uint8Array<ArrayBuffer>): Promise<Translation> {
   const { $init, generate } = await import("@bytecodealliance/jco-transpile/component");
   await $init;
-  let names: ReturnType<typeof componentNames>;
+  const names = componentNames(bytes);
+  if (names === null) throw new TranslationError("its imports and exports cannot be read");
   let files: [string, Uint8Array][];
   try {
-    names = componentNames(bytes);
     files = generate(bytes, {
       name: NAME,
       noTypescript: true,
@@ -74,8 +75,8 @@ export async function translate(bytes: Uint8Array<ArrayBuffer>): Promise<Transla
     modules.push({ name, bytes: module, sha256: await sha256Hex(module) });
   }
   return {
-    imports: names.imports,
-    exports: names.exports,
+    imports: [...names.imports].sort(),
+    exports: [...names.exports].sort(),
     usedImports: usedImportsOf(text),
     glue: toFunctionBody(text),
     modules,
@@ -83,7 +84,6 @@ export async function translate(bytes: Uint8Array<ArrayBuffer>): Promise<Transla
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof ComponentNamesError) return error.message;
   const payload = typeof error === "object" && error !== null ? (error as { payload?: unknown }).payload : undefined;
   const text = typeof payload === "string" ? payload : error instanceof Error ? error.message : String(error);
   // The transpiler's chain of causes, its first lines.

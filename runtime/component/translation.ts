@@ -31,11 +31,6 @@ export interface Translation {
   readonly modules: readonly CoreModule[];
 }
 
-/** SHA-256 as lower-case hex. */
-export async function sha256Hex(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
-}
-
 interface HeaderJson {
   readonly imports: readonly string[];
   readonly exports: readonly string[];

@@ -7,12 +7,12 @@
  *
  * @module
  */
+import { isComponent } from "../../artifact/component_names.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
 import { programStart } from "../../base/program.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
-import { binaryKind } from "./component_names.ts";
 import { decodeTranslation, type Translation } from "./translation.ts";
 import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
 
@@ -54,9 +54,8 @@ export class TranspileCache {
   }
 
   async #translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
-    const kind = binaryKind(bytes);
-    if (kind !== "component") {
-      const what = kind === "core-module"
+    if (!isComponent(bytes)) {
+      const what = isCoreModule(bytes)
         ? "is a core WebAssembly module, not a component"
         : "is not a WebAssembly component";
       throw new MurError("E-RUN-001", `${subject} ${what}`, {
@@ -110,6 +109,10 @@ export class TranspileCache {
       throw error;
     }
   }
+}
+
+function isCoreModule(bytes: Uint8Array): boolean {
+  return [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00].every((byte, index) => bytes[index] === byte);
 }
 
 function isIoFailure(error: unknown): boolean {

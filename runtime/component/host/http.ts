@@ -74,10 +74,17 @@ const OPTIONAL_PAYLOAD_CODES = new Set([
 export function httpErrorCodeOf(tag: string, message: string): HttpErrorCode {
   if (NO_PAYLOAD_CODES.has(tag)) return { tag };
   if (OPTIONAL_PAYLOAD_CODES.has(tag)) return { tag, val: undefined };
+  if (FIELD_PAYLOAD_CODES.has(tag)) return { tag, val: { fieldName: undefined, fieldSize: undefined } };
   if (tag === "DNS-error") return { tag, val: { rcode: message, infoCode: undefined } };
   if (tag === "TLS-alert-received") return { tag, val: { alertId: undefined, alertMessage: message } };
   return { tag: "internal-error", val: message };
 }
+
+const FIELD_PAYLOAD_CODES = new Set([
+  "HTTP-request-trailer-size",
+  "HTTP-response-header-size",
+  "HTTP-response-trailer-size",
+]);
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const NAME_SYNTAX = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
