@@ -44,6 +44,10 @@ export interface CliContext {
   readonly bounds: TimeBounds;
   /** `~/.murmur`; a relative home is taken against `cwd`. */
   home(): MurmurHome;
+  /**
+   * `~/.murmur` where records and state are kept. @throws {MurError} `E-IO-003` when the home is relative.
+   */
+  absoluteHome(): MurmurHome;
   warn(warning: Warning): void;
   progress(label: string): Progress;
 }
@@ -111,6 +115,7 @@ export function processContext(bounds: TimeBounds = DEFAULT_TIME_BOUNDS): CliCon
     stderr,
     bounds,
     home: () => murmurHome(env, cwd),
+    absoluteHome: () => murmurHome(env),
     warn: (warning) => void stderr.line(formatWarning(warning)),
     progress: (label) => terminalProgress(stderr, label),
   };

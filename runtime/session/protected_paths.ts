@@ -7,7 +7,7 @@ import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { refuseShellWrite } from "../../artifact/read_only_commands.ts";
 import type { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { refuseToolWrite } from "../../artifact/read_only_tool_input.ts";
-import { shellArgv } from "../../sandbox/command_words.ts";
+import { isShellInterpreter, splitWords } from "../../sandbox/command_words.ts";
 import type { ProtectedPathRefusal, ResolvedTool } from "../agent/tool_dispatch.ts";
 
 /** The refusal of a call that would write to a protected path; `null` when none is seen. */
@@ -20,5 +20,11 @@ export function protectedPathOf(
   if (tool.kind === "skill") return null;
   if (tool.kind !== "shell") return refuseToolWrite(paths, input, tool.inputSchema);
   const command = typeof input.command === "string" ? input.command.trim() : "";
-  return command === "" ? null : refuseShellWrite(paths, shellArgv(name, command));
+  if (command === "") return null;
+  return refuseShellWrite(
+    paths,
+    isShellInterpreter(name)
+      ? { kind: "body", shell: name, text: command }
+      : { kind: "argv", binary: name, args: splitWords(command) },
+  );
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type ResumeQuestion, resumeContext } from "../agent/context_resolution.ts";
+import { resumeContext, type ResumeQuestion } from "../agent/context_resolution.ts";
 import { findTrace, type SessionSearch } from "../trace/session_address.ts";
 import { ioError } from "../../base/errors.ts";
 

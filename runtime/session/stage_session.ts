@@ -38,7 +38,6 @@ import { readOnlyInterpreters } from "../../artifact/read_only_rules.ts";
 import { maxDecompressedBytes } from "../../artifact/zip_archive.ts";
 import { MurError } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
-import { recordsGroup } from "../../base/murmur_home.ts";
 import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
@@ -225,7 +224,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   if (background !== null) warn(background);
   const sessionId = newId("ses");
   const { workdirRoot, workdir } = await workFolder(plan, sessionId);
-  const resumed = resumeOf(plan, workdirRoot);
+  const resumed = await resumeOf(plan, workdirRoot);
   if (options.contextId !== null) requireContextId(options.contextId);
   const ledger = plan.configuration.machineTokensPerDay === null || manifest.inference === null
     ? null
@@ -304,7 +303,7 @@ async function workFolder(plan: LaunchPlan, sessionId: string): Promise<{ workdi
   return { workdirRoot: workdir, workdir };
 }
 
-function resumeOf(plan: LaunchPlan, workdirRoot: string): ResumedSession | null {
+async function resumeOf(plan: LaunchPlan, workdirRoot: string): Promise<ResumedSession | null> {
   const { options, manifest } = plan;
   if (options.resume === null) return null;
   if (options.resumeMode === "compact") {
@@ -313,9 +312,10 @@ function resumeOf(plan: LaunchPlan, workdirRoot: string): ResumedSession | null 
     });
   }
   const store = manifest.context.recordStore ?? manifest.name;
-  return resumeTarget({
+  return await resumeTarget({
     address: options.resume,
-    group: recordsGroup(options.home, workdirRoot),
+    sessions: { home: options.home, directory: workdirRoot },
+    cwd: options.cwd,
     transport: manifest.inference?.transport ?? null,
     recording: manifest.context.record,
     kept: (contextId) =>

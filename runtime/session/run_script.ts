@@ -1,0 +1,152 @@
+/**
+ * A script capsule's session (spec session 20): one component that runs once; no door, no tasks, no model.
+ *
+ * @module
+ */
+import { createHttpClient } from "../../base/http_client.ts";
+import { formatWarning, MurError, reasonOf } from "../../base/errors.ts";
+import { ownStartToken } from "../../base/process_identity.ts";
+import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
+import { TrustedFiles } from "../../base/trusted_files.ts";
+import {
+  ComponentFailure,
+  type ComponentRuntime,
+  type ComponentSpec,
+  type ToolInput,
+  type ToolResult,
+} from "../component/component_runtime.ts";
+import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
+import { componentEnvironment } from "./component_environment.ts";
+import { FrameLog } from "./frame_log.ts";
+import { installTools } from "./install_tools.ts";
+import type { SessionReady } from "./run_session.ts";
+import { bindComponents } from "./session_components.ts";
+import { createSessionDirectories, sessionPaths } from "./session_directories.ts";
+import { type StagedSession, writeFirstLock } from "./stage_session.ts";
+
+/** What a script capsule is run with. */
+export interface ScriptRun {
+  readonly components: ComponentRuntime;
+  readonly ready: (session: SessionReady) => void;
+  readonly diagnostics: (line: string) => void;
+  /** Lines the capsule itself writes. */
+  readonly guestOutput: (stream: "stdout" | "stderr", line: string) => void;
+}
+
+/**
+ * Runs a script capsule to its end.
+ *
+ * @returns `E-RUN-001` when it trapped or ran into a limit, `null` when it returned.
+ * @throws {MurError} When the launch is refused.
+ */
+export async function runScriptSession(staged: StagedSession, run: ScriptRun): Promise<MurError | null> {
+  const { manifest, options, sessionId } = staged;
+  const component = await run.components.compile(staged.scriptComponent!, `capsule '${manifest.name}'`);
+  const client = createHttpClient({ proxy: staged.configuration.httpProxy, bounds: options.bounds });
+  const paths = sessionPaths(options.home, {
+    id: sessionId,
+    workdirRoot: staged.workdirRoot,
+    workdir: staged.workdir,
+  });
+  if (options.workdir === null) Deno.mkdirSync(staged.workdir, { recursive: true });
+  const directories = createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
+  const bound = bindComponents({
+    staged,
+    directories,
+    session: { sessionId, url: null },
+    send: client.send,
+    admission: { open: false },
+    // A script capsule has no trace that credential changes could go to; a standing 401 goes to the artifact.
+    onCredential: () => {},
+  });
+  try {
+    installTools(staged, directories.runtime);
+    await writeFirstLock(staged);
+    recordRunning(staged, paths.records, run);
+    run.ready({
+      sessionId,
+      url: "",
+      name: manifest.name,
+      version: manifest.version,
+      workdir: paths.workdir,
+      recordsDir: paths.records,
+      driver: "",
+      skills: staged.artifacts.filter(({ payload }) => payload.kind === "skill").length,
+      frames: new FrameLog(),
+    });
+    const spec: ComponentSpec = {
+      name: manifest.name,
+      role: "capsule",
+      compiled: component,
+      environment: componentEnvironment(manifest, staged.env, { sessionId, url: null }, {
+        configJson: null,
+        gatewayEndpoint: null,
+        isDriver: false,
+      }),
+      preopens: [{ guestPath: ".", root: directories.workdir, writable: true }],
+      http: createOutgoingHttp({ rules: staged.policy.network, send: client.send, gateway: null }),
+      limits: manifest.capabilities.limits,
+      sharesProcess: false,
+    };
+    await run.components.runCapsule(spec, {
+      invoke: (name, input) => invoke(staged, bound.specs, run, name, input),
+      output: run.guestOutput,
+      readStdin: async (maxBytes) => {
+        const buffer = new Uint8Array(maxBytes);
+        const read = await Deno.stdin.read(buffer);
+        return read === null ? null : buffer.subarray(0, read);
+      },
+    });
+    return null;
+  } catch (cause) {
+    if (!(cause instanceof ComponentFailure)) throw cause;
+    return new MurError("E-RUN-001", cause.message, { cause });
+  } finally {
+    removeRunningRecord(options.home.running, sessionId);
+    bound.close();
+    directories.remove();
+    client.close();
+  }
+}
+
+/** `murmur:tool-registry/invoke` (spec components 9.1); a rejection's text is the guest's `err`. */
+async function invoke(
+  staged: StagedSession,
+  specs: ReadonlyMap<string, ComponentSpec>,
+  run: ScriptRun,
+  name: string,
+  input: ToolInput,
+): Promise<ToolResult> {
+  const declared = staged.manifest.artifacts.some(({ bareName, role }) =>
+    bareName === name && (role === "tool" || role === "driver")
+  );
+  const spec = specs.get(name);
+  if (!declared || spec === undefined) throw new Error(`tool '${name}' is not declared in manifest allowlist`);
+  return await run.components.callTool(spec, input, {
+    output: (_stream, line) => run.diagnostics(`[${name}] ${line}`),
+  });
+}
+
+function recordRunning(staged: StagedSession, recordsDir: string, run: ScriptRun): void {
+  const { manifest, options, sessionId, workdir } = staged;
+  try {
+    writeRunningRecord(options.home.running, {
+      session_id: sessionId,
+      url: null,
+      pid: Deno.pid,
+      process_start: ownStartToken(),
+      capsule_name: manifest.name,
+      capsule_version: manifest.version,
+      workdir,
+      records_dir: recordsDir,
+      outlives_launcher: false,
+      started_at: new Date().toISOString(),
+    });
+  } catch (cause) {
+    run.diagnostics(formatWarning({
+      code: "W-SEC-023",
+      source: "capsule-runtime",
+      message: `the running record could not be written, so the session cannot be addressed: ${reasonOf(cause)}`,
+    }));
+  }
+}
