@@ -5,7 +5,10 @@
  */
 import { ioError, MurError, type MurErrorOptions, type SourcePlace, type Warning } from "../base/errors.ts";
 import { type ArtifactManifest, parseArtifactManifest } from "./manifest/artifact_manifest.ts";
-import { openZip, readZipEntry, type ZipArchive, type ZipEntry } from "./zip_archive.ts";
+import { RootedDir } from "../base/rooted_dir.ts";
+import { isRootedError } from "../base/rooted_error.ts";
+import { MAX_ARCHIVE_BYTES, openZip, readZipEntry, type ZipArchive, type ZipEntry } from "./zip_archive.ts";
+import type { ZipInput } from "./zip_writer.ts";
 
 /** End of every artifact archive's name. */
 export const ARCHIVE_SUFFIX = ".mur.zip";
@@ -15,7 +18,7 @@ const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
 const MANIFEST_NAME = "murmur.yaml";
 
-/** A file to pack: its name in the archive and where it lies. */
+/** A file to pack: its name in the archive and its path below the artifact's directory. */
 export interface PackageFile {
   readonly name: string;
   readonly path: string;
@@ -51,7 +54,7 @@ function at(place: SourcePlace | undefined, hint?: string): MurErrorOptions {
  * regular file.
  *
  * @param field Where it is declared, e.g. `requires_files[0]`.
- * @returns The path of the file; `null` when there is none.
+ * @returns The path of the file below the directory; `null` when there is none.
  * @throws {MurError} `E-BLD-002` for an unsafe path, `E-IO-003` for something that is no file.
  */
 export async function findDeclaredFile(
@@ -91,7 +94,7 @@ export async function findDeclaredFile(
       throw new MurError("E-IO-003", `'${declared}' in ${field} is not a regular file`, at(place));
     }
   }
-  return path;
+  return parts.join("/");
 }
 
 /**
@@ -130,14 +133,13 @@ export async function planPackage(
     found.push({ declared, field, path, place });
   }
 
-  const manifestPath = `${directory}/${MANIFEST_NAME}`;
-  const files: PackageFile[] = [{ name: MANIFEST_NAME, path: manifestPath }];
+  const files: PackageFile[] = [{ name: MANIFEST_NAME, path: MANIFEST_NAME }];
   const warnings: Warning[] = [];
-  const packed = new Set([await realPath(manifestPath)]);
+  const packed = new Set([await realPath(`${directory}/${MANIFEST_NAME}`)]);
   const outputReal = await realPath(outputPath);
   for (const { declared, field, path, place } of found) {
     const name = archiveName(declared);
-    const real = await realPath(path);
+    const real = await realPath(`${directory}/${path}`);
     if (real === outputReal) continue;
     if (packed.has(real)) {
       if (name === MANIFEST_NAME || name === "capsule.wasm") warnings.push(filledSlot(name, field));
@@ -156,6 +158,27 @@ export async function planPackage(
   const names = files.map((file) => file.name);
   warnings.push(...payloadWarnings(manifest.packaging, names));
   return { files, warnings };
+}
+
+/**
+ * Reads the declared files of a plan, `murmur.yaml` aside: from the held directory and through no symbolic link, so that a
+ * file exchanged since it was judged is refused rather than followed.
+ *
+ * @throws {MurError} `E-BLD-002`, `E-IO-003`.
+ */
+export function readPlannedFiles(directory: string, plan: PackagePlan): readonly ZipInput[] {
+  using root = RootedDir.open(directory, { symlinks: "refuse" });
+  return plan.files.slice(1).map(({ name, path }) => {
+    try {
+      using file = root.openFile(path);
+      return { name, bytes: file.readAll(MAX_ARCHIVE_BYTES) };
+    } catch (error) {
+      if (isRootedError(error, "loop")) {
+        throw new MurError("E-BLD-002", `'${path}' is a symbolic link`, { hint: "declare the real file" });
+      }
+      throw ioError(`read ${directory}/${path}`, error);
+    }
+  });
 }
 
 async function realPath(path: string): Promise<string> {
