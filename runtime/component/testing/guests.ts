@@ -121,13 +121,16 @@ export interface TextGuest {
 }
 
 /** A component from the text of a core module, whose imports and exports have the names of the component model. */
-export function textGuest(guest: TextGuest): Promise<Uint8Array<ArrayBuffer>> {
-  return withTempDirectory(async (directory) => {
-    layOut(directory, `package test:guest;\n${guest.world}`);
-    const core = await parse(guest.module);
-    const embedded = await componentEmbed({ binary: core, witPath: directory });
-    return new Uint8Array(await componentNew(embedded, []));
-  });
+export async function textGuest(guest: TextGuest): Promise<Uint8Array<ArrayBuffer>> {
+  const packages = [...Deno.readDirSync(WIT)]
+    .filter(({ name, isDirectory }) => isDirectory && name !== "murmur-typescript-guest")
+    .map(({ name }) => {
+      const text = withAllMethods(Deno.readTextFileSync(new URL(`${name}/package.wit`, WIT)));
+      return text.replace(/^package ([^;]+);/m, "package $1 {") + "}\n";
+    });
+  const witSource = `package test:guest;\n${guest.world}\n${packages.join("\n")}`;
+  const embedded = await componentEmbed({ binary: await parse(guest.module), witSource });
+  return new Uint8Array(await componentNew(embedded, []));
 }
 
 /** World of a tool in WebAssembly text. */
