@@ -15,6 +15,9 @@ import {
   type StricliProcess,
   text_en,
 } from "@stricli/core";
+import type { BuildFlags } from "./build.ts";
+import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
+import type { PublishFlags } from "./publish.ts";
 import { reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
 import { reportFailure, USAGE_STATUS } from "./failure.ts";
@@ -27,6 +30,18 @@ interface MurContext extends CommandContext {
 }
 
 const text = (input: string): string => input;
+
+function wholeNumber(input: string): number {
+  if (!/^\d+$/.test(input)) throw new SyntaxError(`'${input}' is not a whole number`);
+  return Number(input);
+}
+
+/** Flags of `mur trace show`. */
+interface TraceShowFlags {
+  readonly workdir?: string;
+  readonly body?: string;
+  readonly turn?: number;
+}
 
 const RUN_FLAGS = {
   manifest: {
@@ -227,9 +242,145 @@ const runCommand = buildCommand<RunFlags, [], MurContext>({
   },
 });
 
+/** A flag without a value. */
+function toggle(brief: string) {
+  return { kind: "boolean", brief, optional: true, withNegated: false } as const;
+}
+
+/** A flag with a value that may be left out. */
+function option(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: text, brief, placeholder, optional: true } as const;
+}
+
+function positional(brief: string, placeholder: string) {
+  return { brief, parse: text, placeholder, optional: true } as const;
+}
+
+function required(brief: string, placeholder: string) {
+  return { brief, parse: text, placeholder } as const;
+}
+
+const buildRoute = buildCommand<BuildFlags, [source?: string], MurContext>({
+  loader: loading(async () => {
+    const { build } = await import("./build.ts");
+    return (context, flags, source) => build(context, flags, source);
+  }),
+  parameters: {
+    flags: {
+      output: option("File to write, or a directory for the default name", "path"),
+      skill: {
+        kind: "parsed",
+        parse: text,
+        inferEmpty: true,
+        brief: "Pack a folder or zip holding SKILL.md; the value is its name or path",
+        placeholder: "name",
+        optional: true,
+      },
+      version: option("Version of the generated manifest of a skill (default 0.1.0)", "version"),
+      summary: option("Description of the generated manifest of a skill", "text"),
+    },
+    aliases: { o: "output" },
+    positional: { kind: "tuple", parameters: [positional("Source directory (default .)", "source")] },
+  },
+  docs: {
+    brief: "Pack an artifact; with a build: block its TypeScript file becomes a component",
+    fullDescription:
+      "Checks the manifest, bundles and type-checks the entry of a build: block, makes a component of it and " +
+      "packs <name>-<version>.mur.zip. Two builds of one source are byte-identical. Works offline.",
+  },
+});
+
+const publishRoute = buildCommand<PublishFlags, [artifact?: string], MurContext>({
+  loader: loading(async () => (await import("./publish.ts")).publish),
+  parameters: {
+    flags: {
+      registry: option("local, or the URL of a registry", "url"),
+      platform: option("Platform tag of a native artifact", "os-arch"),
+    },
+    positional: {
+      kind: "tuple",
+      parameters: [positional("Archive (default <name>-<version>.mur.zip of ./murmur.yaml)", "artifact")],
+    },
+  },
+  docs: { brief: "Publish an archive to the local store or a registry" },
+});
+
+const configRoutes = buildRouteMap({
+  routes: {
+    get: buildCommand<Record<never, never>, [key: string], MurContext>({
+      loader: loading(async () => (await import("./config.ts")).configGet),
+      parameters: { flags: {}, positional: { kind: "tuple", parameters: [required("Key", "key")] } },
+      docs: { brief: "Print an effective value; a secret only as set or not set" },
+    }),
+    set: buildCommand<ConfigSetFlags, [key: string, value: string], MurContext>({
+      loader: loading(async () => {
+        const { configSet } = await import("./config.ts");
+        return (context, flags, key, value) => configSet(context, flags, key, value);
+      }),
+      parameters: {
+        flags: { global: toggle("Write ~/.murmur/config.yaml instead of the project's file") },
+        aliases: { g: "global" },
+        positional: {
+          kind: "tuple",
+          parameters: [required("Key", "key"), required("Value; - reads it from standard input", "value")],
+        },
+      },
+      docs: { brief: "Set a value" },
+    }),
+    list: buildCommand<ConfigListFlags, [], MurContext>({
+      loader: loading(async () => (await import("./config.ts")).configList),
+      parameters: { flags: { json: toggle("Print JSON") } },
+      docs: { brief: "List every effective value and where it comes from" },
+    }),
+  },
+  docs: { brief: "Read and write configuration" },
+});
+
+const traceRoutes = buildRouteMap({
+  routes: {
+    show: buildCommand<TraceShowFlags, [session?: string], MurContext>({
+      loader: loading(async () => {
+        const { traceShow } = await import("./trace_show.ts");
+        return (context, flags, session) =>
+          traceShow(context, { ...flags, ...(session === undefined ? {} : { session }) });
+      }),
+      parameters: {
+        flags: {
+          workdir: option("Work folder whose sessions are meant (default ./workdir)", "dir"),
+          body: option("Print stored bytes: system, tools, response, message:<i>, or a hash", "selector"),
+          turn: {
+            kind: "parsed",
+            parse: wholeNumber,
+            brief: "Turn of the body",
+            placeholder: "n",
+            optional: true,
+          },
+        },
+        positional: {
+          kind: "tuple",
+          parameters: [positional("Session: id, end of an id, @N from the newest, or a path (default @1)", "session")],
+        },
+      },
+      docs: { brief: "Summarise what happened in a session" },
+    }),
+  },
+  docs: { brief: "Read traces" },
+});
+
+const schemaRoute = buildCommand<Record<never, never>, [], MurContext>({
+  loader: loading(async () => (await import("./schema.ts")).schema),
+  parameters: { flags: {} },
+  docs: { brief: "Print the JSON Schema of murmur.yaml for editors" },
+});
+
 const routes = buildRouteMap({
   routes: {
     run: runCommand,
+    build: buildRoute,
+    publish: publishRoute,
+    config: configRoutes,
+    trace: traceRoutes,
+    schema: schemaRoute,
   },
   docs: { brief: "Build, install and run contained AI agents" },
 });

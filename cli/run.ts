@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DEFAULT_LIMITS } from "../artifact/manifest/capabilities_block.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { createComponentRuntime } from "../runtime/component/create_component_runtime.ts";
@@ -28,7 +29,7 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
   const lines: TextOutput | null = json ? null : flags.output === "text" ? context.stderr : context.stdout;
   if (flags["explain-scope"]) return await explainScope(context, flags);
   // The very first act: the component host warms while everything else is read and judged (spec session 3.1).
-  const components = startComponents(context);
+  const components = await startComponents(context);
   try {
     return await runWith(context, flags, components, lines);
   } catch (error) {
@@ -133,11 +134,12 @@ function launchOptions(context: CliContext, flags: RunFlags): LaunchOptions {
   };
 }
 
-function startComponents(context: CliContext): ComponentRuntime {
+async function startComponents(context: CliContext): Promise<ComponentRuntime> {
   return createComponentRuntime({
-    compiledDir: context.absoluteHome().compiled,
+    compiledDirectory: context.absoluteHome().compiled,
     bounds: context.bounds,
-    confineHelper,
+    limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
+    confineHelper: await confineHelper(),
   });
 }
 

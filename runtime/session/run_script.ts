@@ -22,7 +22,7 @@ import { installTools } from "./install_tools.ts";
 import type { SessionReady } from "./run_session.ts";
 import { bindComponents } from "./session_components.ts";
 import { createSessionDirectories, sessionPaths } from "./session_directories.ts";
-import { type StagedSession, writeFirstLock } from "./stage_session.ts";
+import { proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 
 /** What a script capsule is run with. */
 export interface ScriptRun {
@@ -42,7 +42,7 @@ export interface ScriptRun {
 export async function runScriptSession(staged: StagedSession, run: ScriptRun): Promise<MurError | null> {
   const { manifest, options, sessionId } = staged;
   const component = await run.components.compile(staged.scriptComponent!, `capsule '${manifest.name}'`);
-  const client = createHttpClient({ proxy: staged.configuration.httpProxy, bounds: options.bounds });
+  const client = createHttpClient({ proxy: proxyOf(staged), bounds: options.bounds });
   const paths = sessionPaths(options.home, {
     id: sessionId,
     workdirRoot: staged.workdirRoot,

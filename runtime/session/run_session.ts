@@ -38,7 +38,7 @@ import { SessionCommands } from "./session_commands.ts";
 import { bindComponents, type SessionComponents } from "./session_components.ts";
 import { createSessionDirectories, sameWorkdir, type SessionDirectories, sessionPaths } from "./session_directories.ts";
 import { SessionTools } from "./session_tools.ts";
-import { driverEntry, type StagedSession, writeFirstLock } from "./stage_session.ts";
+import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 import { runTask, type TaskOutcome, type TaskRequest, type TaskServices } from "./task_runner.ts";
 
 /** A session that serves. */
@@ -117,7 +117,7 @@ class AgentSession {
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
     this.#run = run;
-    this.#client = createHttpClient({ proxy: staged.configuration.httpProxy, bounds: staged.options.bounds });
+    this.#client = createHttpClient({ proxy: proxyOf(staged), bounds: staged.options.bounds });
     this.#undo.push(() => this.#client.close());
   }
 
@@ -247,7 +247,7 @@ class AgentSession {
   }
 
   async #readPrompt(): Promise<void> {
-    const { prompt, source, manifest, artifacts } = this.#staged;
+    const { prompt, source, artifacts } = this.#staged;
     switch (prompt.kind) {
       case "none":
         return;
@@ -271,7 +271,6 @@ class AgentSession {
         this.#boundSkill = found.entry.bareName;
       }
     }
-    void manifest;
   }
 
   #card(): Record<string, unknown> {
@@ -399,7 +398,7 @@ class AgentSession {
   }
 
   #startTrace(): void {
-    const { manifest, sessionId, resumed, options, scope, gateways, prompt } = this.#staged;
+    const { manifest, resumed, options, scope, gateways, prompt } = this.#staged;
     const { capabilities } = manifest;
     const inference = manifest.inference!;
     const driver = driverEntry(manifest)!.bareName;
@@ -448,7 +447,6 @@ class AgentSession {
       system_prompt_sha256: this.#prompt === null ? null : this.#trace.wire.systemPrompt(this.#prompt),
       effective_grants: scope,
     });
-    void sessionId;
   }
 
   #writeRunningRecord(url: string): void {
@@ -478,8 +476,7 @@ class AgentSession {
   }
 
   #taskServices(): TaskServices {
-    const { manifest, lifecycle, options, configuration } = this.#staged;
-    void configuration;
+    const { manifest, lifecycle, options } = this.#staged;
     return {
       trace: this.#trace,
       frames: this.#frames,

@@ -100,6 +100,11 @@ export interface StagedSession {
   readonly scriptComponent: Uint8Array | null;
 }
 
+/** The configured proxy of the runtime's own requests. */
+export function proxyOf({ configuration }: StagedSession): URL | null {
+  return configuration.httpProxy === null ? null : new URL(configuration.httpProxy);
+}
+
 /** A capsule that was read and judged as far as `--explain-scope` goes. */
 export interface LaunchPlan {
   readonly options: LaunchOptions;
