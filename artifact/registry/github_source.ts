@@ -75,20 +75,6 @@ export function parseRepository(text: string): Repository | null {
   return { owner: match[1]!, name: match[2]! };
 }
 
-/**
- * The token of a source as its configuration writes it: `${VAR}` is that variable, another word is the variable of that
- * name if it is set, else the word itself; without one, `GITHUB_TOKEN`. Empty values count as none.
- */
-export function sourceToken(declared: string | null, env: { get(name: string): string | undefined }): string | null {
-  const reference = declared === null ? null : /^\$\{([A-Z_][A-Z0-9_]*)\}$/.exec(declared.trim());
-  const own = declared === null
-    ? undefined
-    : reference !== null
-    ? env.get(reference[1]!)
-    : (/^[A-Za-z_][A-Za-z0-9_]*$/.test(declared) ? env.get(declared) : undefined) || declared;
-  return own || env.get("GITHUB_TOKEN") || null;
-}
-
 /** Names tried in a release, best first, when the version is known. */
 function exactAssetNames(name: string, version: string, platform: string | null): string[] {
   const tagged = platform === null ? [] : [`${name}-${version}-${platform}${ARCHIVE_SUFFIX}`];

@@ -11,7 +11,6 @@ import {
   githubSource,
   parseRepository,
   releaseArchives,
-  sourceToken,
 } from "./github_source.ts";
 
 const BOUNDS = { registryRequest: 2_000 };
@@ -279,17 +278,6 @@ Deno.test("assets are tried by platform first, and a wildcard takes no other art
   assert.equal(choose(["a-darwin-aarch64.mur.zip", "a-linux-x86_64.mur.zip"], latest), undefined);
   assert.equal(choose(["b-a-1.mur.zip", "a-.mur.zip", "a-1.zip"], latest), undefined);
   assert.equal(choose(["a-nightly.mur.zip"], latest), "a-nightly.mur.zip");
-});
-
-Deno.test("a source's token is its variable, its word, or GITHUB_TOKEN, in that order", () => {
-  const env = (values: Record<string, string>) => ({ get: (name: string) => values[name] });
-  assert.equal(sourceToken("${MY_TOKEN}", env({ MY_TOKEN: "x", GITHUB_TOKEN: "g" })), "x");
-  assert.equal(sourceToken("${MY_TOKEN}", env({})), null);
-  assert.equal(sourceToken("MY_TOKEN", env({ MY_TOKEN: "x" })), "x");
-  assert.equal(sourceToken("ghp_literal", env({})), "ghp_literal");
-  assert.equal(sourceToken(null, env({ GITHUB_TOKEN: "g" })), "g");
-  assert.equal(sourceToken(null, env({})), null);
-  assert.equal(sourceToken(null, env({ GITHUB_TOKEN: "" })), null);
 });
 
 Deno.test("a repository is owner/repo and nothing that changes the path of a request", () => {

@@ -4,22 +4,15 @@
  * @module
  */
 import { MurError } from "../../base/errors.ts";
+import { type RegistrySource, sourceToken } from "../configuration.ts";
 import type { ArtifactRequest, ArtifactSource, FoundArtifact } from "./artifact_source.ts";
-import { type GitHubAccess, GitHubReleases, githubSource, parseRepository, sourceToken } from "./github_source.ts";
-
-/** One `registry.sources[]` entry of the configuration. */
-export interface SourceDeclaration {
-  readonly name: string;
-  readonly type: string;
-  readonly repo: string | null;
-  readonly token: string | null;
-}
+import { type GitHubAccess, GitHubReleases, githubSource, parseRepository } from "./github_source.ts";
 
 /** Repository of the default artifacts, whose scope is `murmur` (spec cli 5.1). */
 export const DEFAULT_REPOSITORY = "murmur-nexus/default-artifacts";
 
 /** The declarations in the order they are asked: the default one first, the rest as configured. */
-export function chainOrder(sources: readonly SourceDeclaration[], defaultName: string | null): SourceDeclaration[] {
+export function chainOrder(sources: readonly RegistrySource[], defaultName: string | null): RegistrySource[] {
   const first = sources.filter((source) => source.name === defaultName);
   return [...first, ...sources.filter((source) => source.name !== defaultName)];
 }
@@ -28,30 +21,41 @@ export function chainOrder(sources: readonly SourceDeclaration[], defaultName: s
  * The declarations a scope admits: those whose repository owner, lower-cased, is the scope; `murmur` is the default
  * repository, `local` none; `null` admits all.
  */
-export function sourcesOfScope(sources: readonly SourceDeclaration[], scope: string | null): SourceDeclaration[] {
+export function sourcesOfScope(sources: readonly RegistrySource[], scope: string | null): RegistrySource[] {
   if (scope === null) return [...sources];
   if (scope === "local") return [];
   if (scope === "murmur") return sources.filter((source) => source.repo?.toLowerCase() === DEFAULT_REPOSITORY);
   return sources.filter((source) => source.repo?.split("/")[0]?.toLowerCase() === scope);
 }
 
-/** A declaration as a source. A bad entry stays in the chain as one that cannot answer. */
+/**
+ * The token to use for a repository: that of the configured source with the same `repo`, else `GITHUB_TOKEN`
+ * (spec cli 8.3).
+ */
+export function repositoryToken(
+  repo: string,
+  sources: readonly RegistrySource[],
+  env: { get(name: string): string | undefined },
+): string | null {
+  const source = sources.find((each) => each.repo?.toLowerCase() === repo.toLowerCase());
+  // A token is looked up as a variable's name first; the platform throws for what can be no name.
+  const named = { get: (name: string) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? env.get(name) : undefined };
+  return (source === undefined ? null : sourceToken(source, named)) || env.get("GITHUB_TOKEN") || null;
+}
+
+/** A declaration as a source. One without a usable `repo` stays in the chain as one that cannot answer. */
 export function declaredSource(
-  declaration: SourceDeclaration,
+  declaration: RegistrySource,
   access: GitHubAccess,
   env: { get(name: string): string | undefined },
 ): ArtifactSource {
-  const repository = declaration.repo === null ? null : parseRepository(declaration.repo);
-  const bad = declaration.type !== "github"
-    ? `its type '${declaration.type}' is not known, only github is`
-    : repository === null
-    ? "its 'repo' is missing or not owner/repo"
-    : null;
-  if (bad !== null || repository === null) {
-    const reason = bad ?? "it is not usable";
-    return { label: declaration.name, fetch: () => Promise.resolve({ kind: "unanswered", reason }) };
+  const { name, repo } = declaration;
+  const repository = repo === null ? null : parseRepository(repo);
+  if (repo === null || repository === null) {
+    const reason = "its 'repo' is missing or not owner/repo";
+    return { label: name, fetch: () => Promise.resolve({ kind: "unanswered", reason }) };
   }
-  return githubSource(new GitHubReleases(repository, sourceToken(declaration.token, env), access));
+  return githubSource(new GitHubReleases(repository, repositoryToken(repo, [declaration], env), access));
 }
 
 /** An artifact and the source it came from. */

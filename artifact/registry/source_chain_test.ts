@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { MurError } from "../../base/errors.ts";
 import type { ArtifactSource, SourceAnswer } from "./artifact_source.ts";
-import { chainOrder, declaredSource, fetchFromChain, type SourceDeclaration, sourcesOfScope } from "./source_chain.ts";
+import type { RegistrySource } from "../configuration.ts";
+import { chainOrder, declaredSource, fetchFromChain, repositoryToken, sourcesOfScope } from "./source_chain.ts";
 
 const WANTED = { name: "a", version: "1.0.0", platform: "linux-x86_64" };
 
@@ -48,10 +49,11 @@ Deno.test("nothing found is E-REG-001 when every source said so, E-REG-006 when 
   );
 });
 
-const declaration = (name: string, repo: string | null, more: Partial<SourceDeclaration> = {}): SourceDeclaration => ({
+const declaration = (name: string, repo: string | null, more: Partial<RegistrySource> = {}): RegistrySource => ({
   name,
   type: "github",
   repo,
+  url: null,
   token: null,
   ...more,
 });
@@ -84,9 +86,22 @@ Deno.test("a bad source entry counts as one that does not answer", async () => {
     bounds: { registryRequest: 1_000 },
   };
   const env = { get: () => undefined };
-  for (const bad of [declaration("x", null), declaration("x", "a/b/c"), declaration("x", "a/b", { type: "nexus" })]) {
+  for (const bad of [declaration("x", null), declaration("x", "a/b/c")]) {
     const source = declaredSource(bad, access, env);
     assert.equal(source.label, "x");
     assert.equal((await source.fetch(WANTED)).kind, "unanswered");
   }
+});
+
+Deno.test("a repository's token is its source's variable or word, else GITHUB_TOKEN", () => {
+  const token = (declared: string | null, env: Record<string, string>, repo = "o/r") =>
+    repositoryToken(repo, [declaration("x", "O/R", { token: declared })], { get: (name) => env[name] });
+  assert.equal(token("${MY_TOKEN}", { MY_TOKEN: "x", GITHUB_TOKEN: "g" }), "x");
+  assert.equal(token("${MY_TOKEN}", {}), null);
+  assert.equal(token("MY_TOKEN", { MY_TOKEN: "x" }), "x");
+  assert.equal(token("ghp_literal", {}), "ghp_literal");
+  assert.equal(token(null, { GITHUB_TOKEN: "g" }), "g");
+  assert.equal(token(null, { GITHUB_TOKEN: "" }), null);
+  assert.equal(token("MY_TOKEN", { MY_TOKEN: "x", GITHUB_TOKEN: "g" }, "other/repo"), "g");
+  assert.equal(repositoryToken("o/r", [declaration("x", "o/r", { token: "literal=text" })], Deno.env), "literal=text");
 });
