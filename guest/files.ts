@@ -195,10 +195,13 @@ export const files = {
         const bytes = bytesOf(contents);
         const stream = file.appendViaStream();
         try {
-          // 4096 bytes are what the interface promises to take at once.
-          for (let offset = 0; offset < bytes.length; offset += 4096) {
-            stream.blockingWriteAndFlush(bytes.subarray(offset, offset + 4096));
+          for (let offset = 0; offset < bytes.length;) {
+            const allowed = stream.checkWrite();
+            if (allowed > 0) stream.write(bytes.subarray(offset, offset + allowed));
+            else stream.blockingFlush();
+            offset += allowed;
           }
+          stream.blockingFlush();
         } finally {
           dispose(stream);
         }
