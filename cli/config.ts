@@ -38,6 +38,8 @@ interface Key {
   readonly secret?: boolean;
   /** Whether the project's file is not asked. */
   readonly globalOnly?: boolean;
+  /** Whether both files make the value together, so that the project's may change nothing. */
+  readonly merged?: boolean;
 }
 
 function text(value: string | null): JsonValue {
@@ -61,7 +63,7 @@ function shownSource({ name, type, repo, url, token }: RegistrySource): JsonValu
 const KEYS: readonly Key[] = [
   { name: "registry.default", show: (values) => text(values.registryDefault) },
   { name: "registry.index_url", show: (values) => text(values.registryIndexUrl) },
-  { name: "registry.sources", show: (values) => list(values.sources.map(shownSource)) },
+  { name: "registry.sources", merged: true, show: (values) => list(values.sources.map(shownSource)) },
   { name: "inference.provider", show: (values) => text(values.inferenceProvider) },
   { name: "inference.model", show: (values) => text(values.inferenceModel) },
   { name: "inference.endpoint", show: (values) => text(values.inferenceEndpoint) },
@@ -71,9 +73,9 @@ const KEYS: readonly Key[] = [
     globalOnly: true,
     show: (values) => values.inferenceApiKey === null ? null : "set",
   },
-  { name: "beta.enabled", show: (values) => list(values.betaEnabled) },
-  { name: "containment", show: (values) => values.containment },
-  { name: "spend.machine_tokens_per_day", show: (values) => values.machineTokensPerDay },
+  { name: "beta.enabled", merged: true, show: (values) => list(values.betaEnabled) },
+  { name: "containment", merged: true, show: (values) => values.containment },
+  { name: "spend.machine_tokens_per_day", merged: true, show: (values) => values.machineTokensPerDay },
   { name: "http.proxy", globalOnly: true, show: (values) => text(values.httpProxy) },
   {
     name: "host_paths",
@@ -97,9 +99,8 @@ function originOf(key: Key, configuration: Configuration): Origin {
   const has = (file: ConfigurationFile | null) => file !== null && key.show(file) !== null;
   const project = configuration.project;
   if (!key.globalOnly && has(project)) {
-    // Merged values (the union of lists, the stronger class) are the project's only when it changes them.
     const decides = configuration.global === null || JSON.stringify(key.show(configuration.global)) !== effective;
-    if (decides) return "project";
+    if (decides || key.merged !== true) return "project";
   }
   return has(configuration.global) ? "global" : "default";
 }
@@ -110,7 +111,7 @@ function settingOf(key: Key, configuration: Configuration): Setting | null {
 }
 
 function shown(value: JsonValue): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return shownValue(typeof value === "string" ? value : JSON.stringify(value), Infinity);
 }
 
 function load(context: CliContext): Promise<Configuration> {

@@ -71,7 +71,7 @@ function entryFindings(entry: ArtifactEntry, policy: CapabilityPolicy): Warning[
     findings.push(finding(
       "W-SEC-007",
       `artifact '${entry.name}' declares capabilities.network.allow entries the capsule-wide list does not allow ` +
-        `(${dropped.map(shownValue).join(", ")}): they are dropped, since an entry can only narrow`,
+        `(${dropped.map((entry) => shownValue(entry)).join(", ")}): they are dropped, since an entry can only narrow`,
     ));
   }
   if (inert !== "") {
