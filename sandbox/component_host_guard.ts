@@ -33,7 +33,7 @@ export function componentHostArguments(program: ComponentHostProgram, memoryByte
     {
       input: "pass",
       componentHost: { execute: closure, read: program.reads },
-      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+      ...(memoryBytes === undefined ? {} : { samples: { memory_bytes: memoryBytes } }),
     },
     command,
     program.args,

@@ -26,12 +26,22 @@ export interface ProcessRlimits {
   readonly as?: number;
 }
 
+/** Limits the helper itself looks after, several times a second (spec containment 14.1, mechanism 3). */
+export interface SampledLimits {
+  /** Resident bytes of one process; it is killed alone. */
+  readonly memory_bytes?: number;
+  /** Resident bytes of all processes together, shared pages counted in each; everything is killed. */
+  readonly cgroup_memory_bytes?: number;
+  /** Number of processes; everything is killed. */
+  readonly cgroup_pids_max?: number;
+}
+
 /** How a program is guarded. */
 export interface GuardOptions {
   /**
    * `pass`: the program reads the piped standard input itself; when its other end closes, the program is killed.
    * `none`: the program reads `/dev/null`. A number: it reads that many bytes of the piped standard input, then its end.
-   * With `none` and a number the (rest of the) standard input is the {@linkcode GUARD_CONTROL} line.
+   * With `none` and a number the (rest of the) standard input is the control line, see {@linkcode GUARD_RELEASE}.
    */
   readonly input: "pass" | "none" | number;
   /** Put every wall around the program that the kernel grants, and name them in the first line of stderr. */
@@ -41,19 +51,18 @@ export interface GuardOptions {
     /** Files it may read; a directory with everything below it. */
     readonly read: readonly string[];
   };
-  /** Kill the program when more than this many bytes of it are resident. */
-  readonly memoryBytes?: number;
+  readonly samples?: SampledLimits;
   readonly rlimits?: ProcessRlimits;
 }
 
-/** Bytes of the control line. Its end without `release` kills everything. */
-export const GUARD_CONTROL = {
-  kill: "K",
-  terminate: "T",
-  interrupt: "I",
-  /** From now on the end of the line, or of this process, means nothing. */
-  release: "R",
-} as const;
+/**
+ * The one word of the control line: from now on the end of the line, or of this process, means nothing. Its end without
+ * this word kills everything.
+ */
+export const GUARD_RELEASE = "R";
+
+/** Signal to the helper that kills everything at once. */
+export const GUARD_KILL_SIGNAL = "SIGVTALRM";
 
 /**
  * Arguments for the helper.
@@ -67,7 +76,9 @@ export function guardArguments(options: GuardOptions, program: string, args: rea
     for (const path of options.componentHost.execute) line.push("--rx", path);
     for (const path of options.componentHost.read) line.push("--r", path);
   }
-  if (options.memoryBytes !== undefined) line.push("--memory-bytes", String(options.memoryBytes));
+  for (const [name, value] of Object.entries(options.samples ?? {})) {
+    if (value !== undefined) line.push("--sample", `${name}=${value}`);
+  }
   for (const [name, value] of Object.entries(options.rlimits ?? {})) {
     if (value !== undefined) line.push("--rlimit", `${name}=${value}`);
   }
@@ -87,7 +98,8 @@ export function parseGuardFailure(stderr: string): { readonly stage: string; rea
   return match === null ? null : { stage: match[1]!, reason: match[2]! };
 }
 
-/** Whether the helper says that it ended the program for its resident memory. */
-export function sayMemoryLimit(stderr: string): boolean {
-  return stderr.endsWith("mur-confine: limit: memory_bytes\n");
+/** The limit the helper killed for, as the last line of stderr tells it; `null` when it tells none. */
+export function parseExceeded(stderr: string): keyof SampledLimits | null {
+  const match = /(?:^|\n)mur-confine: limit: (memory_bytes|cgroup_memory_bytes|cgroup_pids_max)\n$/.exec(stderr);
+  return match === null ? null : match[1] as keyof SampledLimits;
 }

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { libc } from "../base/libc.ts";
 import { checkoutHelper } from "./confine_helper.ts";
-import { GUARD_CONTROL, guardArguments, type GuardOptions, parseGuardFailure, parseWalls, WALLS } from "./guard.ts";
+import {
+  GUARD_KILL_SIGNAL,
+  guardArguments,
+  type GuardOptions,
+  parseExceeded,
+  parseGuardFailure,
+  parseWalls,
+  WALLS,
+} from "./guard.ts";
 
 const helper = await checkoutHelper();
 const SHELL = Deno.realPathSync("/bin/sh");
@@ -187,29 +195,33 @@ Deno.test("a program gets exactly its bytes and then the end", async () => {
   assert.equal((await run({ input: "none" }, "cat; echo end")).out, "end\n");
 });
 
-Deno.test("the control line kills, signals and releases", async () => {
-  const command = async (control: string, script: string, input: GuardOptions["input"] = "none") => {
-    const child = spawn({ input }, SHELL, ["-c", script]);
+Deno.test("a signal kills everything, an unknown word too", async () => {
+  const end = async (
+    script: string,
+    act: (child: Deno.ChildProcess) => unknown,
+    input: GuardOptions["input"] = "none",
+  ) => {
+    const mark = newMark();
+    const child = spawn({ input }, SHELL, ["-c", `trap '' TERM; echo up; ${script}`, mark]);
     const reader = child.stdout.getReader();
     await reader.read();
     const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(control));
+    const fed = typeof input === "number" ? writer.write(new Uint8Array(input)).catch(() => {}) : null;
+    await act(child);
+    if (script.includes("word")) await writer.write(new TextEncoder().encode("?"));
     const status = await child.status;
+    assert.equal(status.signal, "SIGKILL");
+    assert.deepEqual(marked(mark), []);
     await reader.cancel();
     await child.stderr.cancel();
+    await fed;
     await writer.close().catch(() => {});
-    return status;
   };
-  assert.equal((await command(GUARD_CONTROL.kill, "trap '' TERM; echo up; sleep 1000")).signal, "SIGKILL");
-  assert.equal((await command(GUARD_CONTROL.terminate, "echo up; sleep 1000")).signal, "SIGTERM");
-  assert.equal((await command(GUARD_CONTROL.terminate, "trap 'exit 9' TERM; echo up; sleep 1000 & wait")).code, 9);
-  assert.equal((await command(GUARD_CONTROL.interrupt, "trap 'exit 8' INT; echo up; sleep 1000 & wait")).code, 8);
-  assert.equal((await command("?", "echo up; sleep 1000")).signal, "SIGKILL");
-  // After its bytes of input the line is the control line.
-  assert.equal(
-    (await command("KKK" + GUARD_CONTROL.terminate, "echo up; cat >/dev/null; sleep 1000", 3)).signal,
-    "SIGTERM",
-  );
+  await end("sleep 1000", (child) => child.kill(GUARD_KILL_SIGNAL));
+  await end("(setsid setsid sleep 1000 &); sleep 1000", (child) => child.kill(GUARD_KILL_SIGNAL));
+  // Also while the program leaves its input unread.
+  await end("sleep 1000", (child) => child.kill(GUARD_KILL_SIGNAL), 1_000_000);
+  await end("sleep 1000 # word", () => {});
 });
 
 Deno.test("a released command outlives the runtime and its readers", async () => {
@@ -294,17 +306,56 @@ Deno.test("limits are set, lowered to what is inherited", async () => {
   );
   assert.equal(out, "64\n1024\n7\n");
   const { status } = await run({ input: "none", rlimits: { cpu: 1 } }, "while :; do :; done");
-  assert.ok(status.signal === "SIGXCPU" || status.signal === "SIGKILL", String(status.signal));
+  assert.equal(status.signal, "SIGXCPU");
 });
 
-Deno.test("a program above its memory is killed, and the helper says so", async () => {
+Deno.test("a process above its memory is killed alone, and the helper says so", async () => {
   for (const base of [{ input: "none" }, HOST] as const) {
-    const child = spawn({ ...base, memoryBytes: 40 << 20 }, SHELL, ["-c", "exec tail /dev/zero"]);
-    const { status, err } = await finish(child);
-    assert.equal(status.signal, "SIGKILL");
-    assert.match(err, /mur-confine: limit: memory_bytes\n$/);
-    await child.stdin.close().catch(() => {});
+    const options = { ...base, samples: { memory_bytes: 40 << 20 } };
+    const main = await run(options, "exec tail /dev/zero");
+    assert.equal(main.status.signal, "SIGKILL");
+    assert.equal(parseExceeded(main.err), "memory_bytes");
+    const child = await run(options, "tail /dev/zero; echo $?; echo last >&2; exit 3");
+    assert.equal(child.out, "137\n");
+    assert.equal(child.status.code, 3);
+    assert.equal(parseExceeded(child.err), "memory_bytes");
   }
+});
+
+Deno.test("a tree above its memory or its number is killed as a whole", async () => {
+  for (const base of [{ input: "none" }, HOST] as const) {
+    const mark = newMark();
+    const memory = await run(
+      { ...base, samples: { cgroup_memory_bytes: 60 << 20 } },
+      `for i in 1 2 3; do head -c 25000000 /dev/zero | tail -c 25000000 | (sleep 1000; cat ${mark}) & done; wait`,
+    );
+    assert.equal(memory.status.signal, "SIGKILL");
+    assert.equal(parseExceeded(memory.err), "cgroup_memory_bytes");
+    const count = await run(
+      { ...base, samples: { cgroup_pids_max: 20 } },
+      `i=0; while [ $i -lt 40 ]; do (setsid sleep 1000 ${mark} || exec sleep 1000) & i=$((i+1)); done; wait`,
+    );
+    assert.equal(count.status.signal, "SIGKILL");
+    assert.equal(parseExceeded(count.err), "cgroup_pids_max");
+    assert.deepEqual(marked(mark), []);
+    const within = await run(
+      { ...base, samples: { cgroup_pids_max: 20, cgroup_memory_bytes: 1 << 30 } },
+      "sleep 0.5; exit 2",
+    );
+    assert.equal(within.status.code, 2);
+    assert.equal(parseExceeded(within.err), null);
+  }
+});
+
+Deno.test("a fork bomb ends", async () => {
+  const mark = newMark();
+  const bomb = await run(
+    { input: "none", samples: { cgroup_pids_max: 50 }, rlimits: { nproc: 2_000 } },
+    `f() { f & f & sleep 5; : ${mark}; }; f; sleep 1000`,
+  );
+  assert.equal(bomb.status.signal, "SIGKILL");
+  assert.equal(parseExceeded(bomb.err), "cgroup_pids_max");
+  assert.deepEqual(marked(mark), []);
 });
 
 Deno.test("a start that fails names its stage", async () => {
@@ -333,6 +384,7 @@ Deno.test("bad arguments start nothing", async () => {
       ["guard", "--rx", "relative", "--", "/bin/true"],
       ["guard", "--rlimit", "nofile", "--", "/bin/true"],
       ["guard", "--rlimit", "nofile=x", "--", "/bin/true"],
+      ["guard", "--sample", "other=1", "--", "/bin/true"],
       ["guard", "--unknown", "x", "--", "/bin/true"],
     ]
   ) {

@@ -10,12 +10,16 @@
  *   --profile NAME     component-host: every wall below that the kernel grants
  *   --rx PATH          the walls leave PATH readable and executable; likewise the program itself
  *   --r PATH           the walls leave PATH readable, a directory with all below it
- *   --memory-bytes N   end the program when more than N bytes of it are resident
  *   --rlimit NAME=N    nofile, fsize, cpu, nproc, as
+ *   --sample NAME=N    memory_bytes: a process with more than N bytes resident is killed; cgroup_memory_bytes,
+ *                      cgroup_pids_max: everything is, when all processes together have more
  *
- * Control line, one byte each: K kills everything, T sends SIGTERM and I SIGINT to the program's group, R releases: from
- * then on the end of the control line means nothing and what the program writes is read and dropped once nobody else
- * reads it. The end of the line without R means that the runtime is gone: everything is killed.
+ * Control line: the byte R releases; from then on the end of the line means nothing, and what the program writes is read
+ * and dropped once nobody else reads it. The end of the line without R, or any other byte, means that the runtime is
+ * gone: everything is killed.
+ *
+ * Signals: SIGVTALRM to H kills everything. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go on to the program's
+ * group.
  *
  * Processes: H, this one, watches. Where the kernel grants a PID namespace, I is its init and C, the program, I's child;
  * elsewhere C is H's child. C's end ends everything, and H ends the way C did. When H itself is killed, I (with all of
@@ -98,7 +102,8 @@ static struct {
   enum input input;
   unsigned long long input_bytes;
   int host_profile;
-  unsigned long long memory_bytes;
+  /* 0 where nothing is to be sampled. */
+  unsigned long long memory_bytes, tree_memory_bytes, tree_processes;
   struct rule rules[MAX_RULES];
   int rule_count;
   struct limit limits[MAX_LIMITS];
@@ -181,6 +186,22 @@ static void add_limit_option(const char *text) {
   usage("an unknown limit");
 }
 
+static void add_sample_option(const char *text) {
+  static const struct {
+    const char *name;
+    unsigned long long *value;
+  } names[] = {{"memory_bytes", &options.memory_bytes},
+               {"cgroup_memory_bytes", &options.tree_memory_bytes},
+               {"cgroup_pids_max", &options.tree_processes}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    size_t length = strlen(names[i].name);
+    if (strncmp(text, names[i].name, length) != 0 || text[length] != '=') continue;
+    *names[i].value = number(text + length + 1);
+    return;
+  }
+  usage("an unknown sample");
+}
+
 static void read_options(int argc, char **argv) {
   if (argc < 2 || strcmp(argv[1], "guard") != 0) usage("an unknown mode");
   int at = 2;
@@ -203,8 +224,8 @@ static void read_options(int argc, char **argv) {
       add_rule_option(value, 1);
     } else if (strcmp(name, "--r") == 0) {
       add_rule_option(value, 0);
-    } else if (strcmp(name, "--memory-bytes") == 0) {
-      options.memory_bytes = number(value);
+    } else if (strcmp(name, "--sample") == 0) {
+      add_sample_option(value);
     } else if (strcmp(name, "--rlimit") == 0) {
       add_limit_option(value);
     } else {
@@ -497,7 +518,10 @@ static void set_limit(int fd, int resource, rlim_t value) {
   struct rlimit limit;
   if (getrlimit(resource, &limit) != 0) report_failure(fd, "rlimit");
   if (value > limit.rlim_max) value = limit.rlim_max;
-  limit.rlim_cur = limit.rlim_max = value;
+  limit.rlim_cur = value;
+  /* At the hard limit the kernel sends SIGKILL; a second between lets SIGXCPU say what happened. */
+  if (resource == RLIMIT_CPU && value < limit.rlim_max) value++;
+  limit.rlim_max = value;
   if (setrlimit(resource, &limit) != 0) report_failure(fd, "rlimit");
 }
 
@@ -595,23 +619,30 @@ static struct {
   int released;
 } watch;
 
+static struct {
+  /* Name of the limit that something was killed for. */
+  const char *exceeded;
+  unsigned long long next_ms;
+} sampling;
+
 /* Reads a list of child processes; the count, 0 when the kernel does not offer the list. */
 static int children_of(pid_t pid, pid_t *list, int room) {
-  char path[64], text[4096];
+  static char text[65536];
+  char path[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
-  ssize_t length = read(fd, text, sizeof text - 1);
+  size_t have = 0;
+  ssize_t length;
+  while (have < sizeof text - 1 && (length = read(fd, text + have, sizeof text - 1 - have)) > 0) have += (size_t)length;
   close(fd);
-  if (length <= 0) return 0;
-  text[length] = '\0';
+  text[have] = '\0';
   int count = 0;
   char *rest = text, *next;
   while (count < room) {
     long value = strtol(rest, &next, 10);
-    if (next == rest) break;
-    /* A number at the very end of a full buffer may be cut. */
-    if (*next == '\0' && length == (ssize_t)sizeof text - 1) break;
+    /* Every number has a blank behind it; the last of a list that did not fit may be cut. */
+    if (next == rest || *next == '\0') break;
     list[count++] = (pid_t)value;
     rest = next;
   }
@@ -667,10 +698,12 @@ static void signal_program(int signal_number) {
   if (watch.program > 0) kill(-watch.program, signal_number);
 }
 
-/* The program ended: what it left behind ends too. */
-static _Noreturn void end_with_program(int status) {
-  kill_everything();
-  end_like(status);
+/* Standard error ends with a line for the runtime, after everything else is silent. */
+static void say_exceeded(const char *limit) {
+  if (limit == NULL) return;
+  char line[64];
+  snprintf(line, sizeof line, "mur-confine: limit: %s\n", limit);
+  say(line);
 }
 
 /* Takes ended children. Never returns when the program was among them. */
@@ -691,14 +724,17 @@ static void reap(void) {
       /* Without a word about the program the namespace was killed as a whole. */
       status = read(watch.ending_fd, &of_program, sizeof of_program) == sizeof of_program ? of_program : SIGKILL;
     }
-    end_with_program(status);
+    /* What it left behind ends with it. */
+    kill_everything();
+    say_exceeded(sampling.exceeded);
+    end_like(status);
   }
 }
 
-/* Resident bytes of the program, 0 when unknown. */
-static unsigned long long resident_bytes(void) {
+/* Resident bytes of a process, 0 when unknown. */
+static unsigned long long resident_bytes(pid_t pid) {
   char path[64], text[128];
-  snprintf(path, sizeof path, "/proc/%d/statm", watch.program);
+  snprintf(path, sizeof path, "/proc/%d/statm", pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   ssize_t length = read(fd, text, sizeof text - 1);
@@ -710,6 +746,42 @@ static unsigned long long resident_bytes(void) {
   return resident * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 
+enum { SAMPLE_MS = 200, MAX_SAMPLED = 4096 };
+
+static unsigned long long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
+}
+
+static int samples(void) { return options.memory_bytes > 0 || options.tree_memory_bytes > 0 || options.tree_processes > 0; }
+
+static _Noreturn void end_exceeded(const char *limit) {
+  kill_everything();
+  say_exceeded(limit);
+  end_like(SIGKILL);
+}
+
+/* Walks everything below H. Init is no process of the program's. */
+static void sample(void) {
+  static pid_t pids[MAX_SAMPLED];
+  int count = children_of(getpid(), pids, MAX_SAMPLED);
+  unsigned long long memory = 0, processes = 0;
+  for (int i = 0; i < count; i++) {
+    count += children_of(pids[i], pids + count, MAX_SAMPLED - count);
+    if (watch.has_init && pids[i] == watch.child) continue;
+    processes++;
+    unsigned long long resident = resident_bytes(pids[i]);
+    memory += resident;
+    if (options.memory_bytes > 0 && resident > options.memory_bytes) {
+      kill(pids[i], SIGKILL);
+      sampling.exceeded = "memory_bytes";
+    }
+  }
+  if (options.tree_processes > 0 && processes > options.tree_processes) end_exceeded("cgroup_pids_max");
+  if (options.tree_memory_bytes > 0 && memory > options.tree_memory_bytes) end_exceeded("cgroup_memory_bytes");
+}
+
 /* Output of a released program that nobody reads any more must not end it with SIGPIPE: H holds read ends and drains. */
 static int reopen_for_reading(int fd) {
   char path[32];
@@ -717,26 +789,6 @@ static int reopen_for_reading(int fd) {
   if (fstat(fd, &stat) != 0 || !S_ISFIFO(stat.st_mode)) return -1;
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-}
-
-/* One byte of the control line. */
-static void obey(char command) {
-  switch (command) {
-    case 'K':
-      end_killed();
-    case 'T':
-      signal_program(SIGTERM);
-      return;
-    case 'I':
-      signal_program(SIGINT);
-      return;
-    case 'R':
-      watch.released = 1;
-      return;
-    default:
-      /* A word nobody knows: the line can't be trusted any more. */
-      end_killed();
-  }
 }
 
 /* Bytes on their way to the program's input. */
@@ -770,7 +822,11 @@ static void read_line(void) {
   char commands[16];
   ssize_t length = read(0, commands, sizeof commands);
   if (length < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  for (ssize_t i = 0; i < length; i++) obey(commands[i]);
+  for (ssize_t i = 0; i < length; i++) {
+    /* A word nobody knows: the line can't be trusted any more. */
+    if (commands[i] != 'R') end_killed();
+    watch.released = 1;
+  }
   if (length > 0) return;
   if (!watch.released) end_killed();
   /* A pipe that has ended is ready for ever. */
@@ -810,13 +866,12 @@ static _Noreturn void watch_program(int signal_fd) {
     };
     /* In the passing mode the line belongs to the program: hang-up is reported without asking for anything. */
     if (options.input != INPUT_PASS && (feed.wanted == 0 || feed.end < sizeof feed.bytes)) polled[1].events = POLLIN;
-    int ready = poll(polled, 5, options.memory_bytes > 0 ? 250 : -1);
+    int ready = poll(polled, 5, samples() ? SAMPLE_MS : -1);
     if (ready < 0 && errno != EINTR) end_killed();
-
-    if (options.memory_bytes > 0 && watch.program > 0 && resident_bytes() > options.memory_bytes) {
-      kill_everything();
-      say("mur-confine: limit: memory_bytes\n");
-      end_like(SIGKILL);
+    /* By the clock: a command that keeps H busy must not escape it. */
+    if (samples() && now_ms() >= sampling.next_ms) {
+      sample();
+      sampling.next_ms = now_ms() + SAMPLE_MS;
     }
     if (ready <= 0) continue;
     if (polled[1].revents != 0) {
@@ -843,6 +898,7 @@ static _Noreturn void watch_program(int signal_fd) {
           if (getppid() != watch.parent && !watch.released) end_killed();
           continue;
         }
+        if (signal_number == SIGVTALRM) end_killed();
         signal_program(signal_number);
       }
       reap();
@@ -901,8 +957,8 @@ static _Noreturn void guard(void) {
   sigprocmask(SIG_SETMASK, &caught, NULL);
   sigset_t served;
   sigemptyset(&served);
-  static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGALRM};
-  for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++) sigaddset(&served, forwarded[i]);
+  static const int heard[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGVTALRM};
+  for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++) sigaddset(&served, heard[i]);
   sigaddset(&served, SIGCHLD);
   sigaddset(&served, SIGNAL_PARENT_GONE);
   int signal_fd = signalfd(-1, &served, SFD_CLOEXEC | SFD_NONBLOCK);
