@@ -1,0 +1,258 @@
+/**
+ * The shell commands of one session: run in the foreground for a grace, then moved to the background, where they go on
+ * independently until they end or the session does (spec containment 13, session 16.3).
+ *
+ * @module
+ */
+import { reasonOf } from "../base/errors.ts";
+import { newId } from "../base/ids.ts";
+import { type CommandEnd, type ExceededLimit, type RunningCommand, startCommand } from "./command_runner.ts";
+import { SHELL_OUTPUT_LIMIT } from "./command_output.ts";
+import { commandArguments } from "./command_words.ts";
+import { type ExecutablePath, findExecutable } from "./executable_path.ts";
+import type { ProcessRlimits, SampledLimits } from "./guard.ts";
+import { type ShellLogs, type ShellResult, shellResult, writeShellLog } from "./shell_result.ts";
+
+/** What the commands of a session share. */
+export interface ShellSessionOptions {
+  /** Path of `mur-confine`; asked for at the first command. */
+  readonly helper: () => Promise<string>;
+  /** `capabilities.shell.allow`. */
+  readonly allow: readonly string[];
+  /** `PATH` the names are resolved on, once. */
+  readonly path: string;
+  /** Absolute path of the work folder. */
+  readonly workdir: string;
+  /** The whole environment of a command. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly logs: ShellLogs;
+  readonly rlimits?: ProcessRlimits;
+  readonly samples?: SampledLimits;
+  /** Milliseconds a command may hold its turn; `null`: it is waited for without limit. */
+  readonly grace: number | null;
+  /** Milliseconds between looks at a foreground command. */
+  readonly poll: number;
+  /** Text that refuses every command from now on; `null` while they may run (the work folder's size). */
+  readonly refusal: () => string | null;
+  /** A background command has ended; its log is written. Not called for one the session abandoned. */
+  readonly onCompleted: (completion: DetachedCompletion) => void;
+}
+
+/** A command moved to the background. */
+export interface DetachedCommand {
+  readonly workId: string;
+  /** Canonical path. */
+  readonly binary: string;
+  readonly command: string;
+}
+
+/** A background command that ended. */
+export interface DetachedCompletion extends DetachedCommand {
+  readonly exitCode: number;
+  readonly durationMs: number;
+  /** Relative to the records directory. */
+  readonly outputPath: string;
+  readonly absoluteOutputPath: string;
+  /** 0 when the log could not be written. */
+  readonly outputBytes: number;
+  readonly resourceLimit: ExceededLimit | null;
+}
+
+/** A background command a session left behind. */
+export interface AbandonedCommand extends DetachedCommand {
+  readonly runningMs: number;
+  /** Set when it ended during teardown. */
+  readonly finished: Pick<DetachedCompletion, "exitCode" | "outputPath" | "outputBytes"> | null;
+}
+
+/** What running a shell command gave. */
+export type ShellOutcome =
+  /** Nothing ran, or it could not be started; `text` goes to the model. */
+  | { readonly kind: "error"; readonly summary: string; readonly text: string }
+  | { readonly kind: "finished"; readonly result: ShellResult }
+  | { readonly kind: "detached"; readonly detached: DetachedCommand; readonly graceMs: number };
+
+interface Background extends DetachedCommand {
+  readonly running: RunningCommand;
+  completion: DetachedCompletion | null;
+}
+
+/** Runs the shell commands of one session. */
+export class ShellSession {
+  readonly #options: ShellSessionOptions;
+  readonly #paths = new Map<string, ExecutablePath | null>();
+  readonly #foreground = new Set<RunningCommand>();
+  readonly #background = new Map<string, Background>();
+  #ended = false;
+
+  /** Resolves every allowed name; a binary created later under one gains nothing. */
+  constructor(options: ShellSessionOptions) {
+    this.#options = options;
+    for (const name of options.allow) this.#paths.set(name, findExecutable(name, options.path));
+  }
+
+  /** Canonical path of an allowed binary, the bare name when there is none. */
+  binaryPath(name: string): string {
+    return this.#paths.get(name)?.canonical ?? name;
+  }
+
+  /** Work ids of background commands that still run. */
+  get running(): readonly string[] {
+    return [...this.#background.values()].filter(({ completion }) => completion === null).map(({ workId }) => workId);
+  }
+
+  /**
+   * Runs one call.
+   *
+   * @param signal Kills the command while it is in the foreground.
+   */
+  async run(name: string, input: unknown, signal?: AbortSignal): Promise<ShellOutcome> {
+    const command = commandOf(input);
+    if (command === null) {
+      return {
+        kind: "error",
+        summary: "shell command parsing failed",
+        text: "shell tool input must include a non-empty 'command' string",
+      };
+    }
+    const failed = (text: string): ShellOutcome => ({ kind: "error", summary: "shell execution failed", text });
+    const path = this.#paths.get(name);
+    if (path === undefined) return failed(`binary '${name}' is not in capabilities.shell.allow`);
+    const refusal = this.#options.refusal();
+    if (refusal !== null) return failed(refusal);
+    if (path === null) return failed(`binary '${name}' was not found on PATH when the session started`);
+    if (this.#ended) return failed("the session is ending");
+    let running: RunningCommand;
+    try {
+      running = startCommand({
+        helper: await this.#options.helper(),
+        program: path.invoked,
+        args: commandArguments(name, command),
+        cwd: this.#options.workdir,
+        env: this.#options.environment,
+        input: null,
+        keep: SHELL_OUTPUT_LIMIT,
+        spoolDir: this.#options.logs.dir,
+        ...(this.#options.rlimits === undefined ? {} : { rlimits: this.#options.rlimits }),
+        ...(this.#options.samples === undefined ? {} : { samples: this.#options.samples }),
+      });
+    } catch (cause) {
+      return failed(`sandbox: shell enforcement setup failed before exec: ${reasonOf(cause)}`);
+    }
+
+    const kill = () => running.kill();
+    this.#foreground.add(running);
+    signal?.addEventListener("abort", kill);
+    if (signal?.aborted) kill();
+    let end: CommandEnd | null;
+    try {
+      end = await this.#waitForeground(running, signal);
+    } finally {
+      signal?.removeEventListener("abort", kill);
+      this.#foreground.delete(running);
+    }
+    if (end === null) {
+      const detached = { workId: newId("wrk"), binary: path.canonical, command };
+      this.#detach({ ...detached, running, completion: null });
+      return { kind: "detached", detached, graceMs: this.#options.grace ?? 0 };
+    }
+    if (end.failure !== null) {
+      end.stdout.close();
+      end.stderr.close();
+      const { stage, reason } = end.failure;
+      return failed(
+        stage === "exec"
+          ? `cannot execute ${path.invoked}: ${reason}`
+          : `sandbox: shell enforcement setup failed before exec: ${stage}: ${reason}`,
+      );
+    }
+    return { kind: "finished", result: shellResult(path.canonical, command, end, this.#options.logs) };
+  }
+
+  /** The end of a command, or `null` when its grace is over. A killed one is waited for. */
+  async #waitForeground(running: RunningCommand, signal: AbortSignal | undefined): Promise<CommandEnd | null> {
+    const { grace, poll } = this.#options;
+    if (grace === null) return await running.end;
+    let ended = false;
+    const end = running.end.finally(() => ended = true);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    try {
+      while (!ended) {
+        const pause = new Promise<null>((resolve) => timer = setTimeout(() => resolve(null), poll));
+        const won = await Promise.race([end, pause]);
+        if (won !== null) return won;
+        clearTimeout(timer);
+        if (running.elapsed() >= grace && !signal?.aborted && !this.#ended) return null;
+      }
+      return await end;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #detach(background: Background): void {
+    const { workId, binary, command, running } = background;
+    this.#background.set(workId, background);
+    void running.end.then((end) => {
+      const { logs } = this.#options;
+      const name = `${workId}.log`;
+      let outputBytes = 0;
+      try {
+        outputBytes = writeShellLog(logs.dir, name, command, end);
+      } catch {
+        // The completion says that nothing was written.
+      }
+      end.stdout.close();
+      end.stderr.close();
+      const completion: DetachedCompletion = {
+        workId,
+        binary,
+        command,
+        exitCode: end.exitCode,
+        durationMs: Math.round(end.durationMs),
+        outputPath: `logs/${name}`,
+        absoluteOutputPath: `${logs.path}/${name}`,
+        outputBytes,
+        resourceLimit: end.resourceLimit,
+      };
+      background.completion = completion;
+      if (this.#ended) return;
+      this.#background.delete(workId);
+      this.#options.onCompleted(completion);
+    });
+  }
+
+  /**
+   * The session ends in order: background commands go on without it, whatever runs in the foreground is killed.
+   *
+   * @returns The commands left behind, and those that ended since the last completion was delivered.
+   */
+  async abandon(): Promise<AbandonedCommand[]> {
+    this.#ended = true;
+    for (const running of this.#foreground) running.kill();
+    const left = [...this.#background.values()];
+    await Promise.all(left.filter(({ completion }) => completion === null).map(({ running }) => running.release()));
+    return left.map(({ workId, binary, command, running, completion }) => ({
+      workId,
+      binary,
+      command,
+      runningMs: Math.round(completion?.durationMs ?? running.elapsed()),
+      finished: completion,
+    }));
+  }
+
+  /** The session ends out of order: everything is killed. Resolves when nothing is left. */
+  async kill(): Promise<void> {
+    this.#ended = true;
+    const all = [...this.#foreground, ...[...this.#background.values()].map(({ running }) => running)];
+    for (const running of all) running.kill();
+    await Promise.all(all.map((running) => running.end));
+  }
+}
+
+function commandOf(input: unknown): string | null {
+  if (typeof input !== "object" || input === null || !("command" in input)) return null;
+  const { command } = input;
+  if (typeof command !== "string") return null;
+  return command.trim() || null;
+}
