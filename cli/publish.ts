@@ -13,7 +13,7 @@ import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
 import { ioError, MurError } from "../base/errors.ts";
 import { absolutePath } from "../runtime/session/manifest_source.ts";
 import type { CliContext } from "./context.ts";
-import { openHttpClient } from "./http_client.ts";
+import { openRegistryAccess } from "./registry_access.ts";
 
 /** Flags of `mur publish`. */
 export interface PublishFlags {
@@ -46,15 +46,15 @@ export async function publish(context: CliContext, flags: PublishFlags, artifact
     await globalStore(home).put({ metadata, platform, bytes }, "publish");
   } else {
     const { RemoteRegistry } = await import("../artifact/registry/remote_registry.ts");
-    const client = await openHttpClient(context);
+    const access = await openRegistryAccess(context);
     const progress = context.progress(`publishing ${name}@${version}`);
     try {
-      const { send } = client;
+      const { send } = access.client;
       const apiKey = context.env.get("NEXUS_API_KEY");
       await new RemoteRegistry({ url: choice.url, apiKey, send, bounds: context.bounds }).publish(metadata, bytes);
     } finally {
       progress.done();
-      client.close();
+      access.close();
     }
   }
   context.stdout.line(`Published ${name}@${version}`);
