@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { RootedDir } from "../base/rooted_dir.ts";
+import { breachError, breachRefusal, directorySize, type WorkdirBreach, WorkdirBudget } from "./workdir_budget.ts";
+
+function inTempDir(body: (dir: string) => Promise<void>): () => Promise<void> {
+  return async () => {
+    const dir = await Deno.makeTempDir();
+    try {
+      await body(dir);
+    } finally {
+      await new Deno.Command("rm", { args: ["-rf", dir] }).output();
+    }
+  };
+}
+
+Deno.test(
+  "sizes are summed without leaving the folder",
+  inTempDir(async (dir) => {
+    await Deno.mkdir(`${dir}/work/a/b`, { recursive: true });
+    await Deno.mkdir(`${dir}/tmp`);
+    await Deno.mkdir(`${dir}/outside`);
+    await Deno.writeFile(`${dir}/outside/large`, new Uint8Array(1_000_000));
+    await Deno.writeFile(`${dir}/work/one`, new Uint8Array(1_000));
+    await Deno.writeFile(`${dir}/work/a/b/two`, new Uint8Array(500));
+    await Deno.writeFile(`${dir}/tmp/three`, new Uint8Array(7));
+    await Deno.symlink("../outside", `${dir}/work/link`);
+    await Deno.symlink(`${dir}/outside/large`, `${dir}/work/a/far`);
+    await Deno.truncate(`${dir}/work/one`, 5_000_000_000);
+    await new Deno.Command("mkfifo", { args: [`${dir}/work/fifo`] }).output();
+    using work = RootedDir.open(`${dir}/work`);
+    using tmp = RootedDir.open(`${dir}/tmp`);
+    const links = "../outside".length + `${dir}/outside/large`.length;
+    assert.equal(await directorySize([work, tmp]), 5_000_000_000 + 500 + 7 + links);
+  }),
+);
+
+Deno.test(
+  "depth, odd names and unreadable places hide nothing that can be read",
+  inTempDir(async (dir) => {
+    // Deeper than any path the kernel takes, with a name that is no UTF-8 on the way.
+    const made = await new Deno.Command("sh", {
+      args: [
+        "-c",
+        `cd "$0" && mkdir "$(printf '\\377')" && cd "$(printf '\\377')" &&
+         i=0; while [ $i -lt 120 ]; do n=$(printf '%0100d' $i); mkdir $n && cd -P $n || exit 1; i=$((i+1)); done;
+         head -c 12345 /dev/zero > deep`,
+        dir,
+      ],
+    }).output();
+    assert.ok(made.success, new TextDecoder().decode(made.stderr));
+    await Deno.mkdir(`${dir}/closed`);
+    await Deno.chmod(`${dir}/closed`, 0);
+    using root = RootedDir.open(dir);
+    assert.equal(await directorySize([root]), 12_345);
+    await Deno.chmod(`${dir}/closed`, 0o700);
+  }),
+);
+
+Deno.test(
+  "a large tree lets other work go on",
+  inTempDir(async (dir) => {
+    for (let index = 0; index < 200; index++) {
+      await Deno.mkdir(`${dir}/${index}`);
+      for (let file = 0; file < 50; file++) Deno.writeTextFileSync(`${dir}/${index}/${file}`, "1234");
+    }
+    using root = RootedDir.open(dir);
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 1);
+    assert.equal(await directorySize([root]), 40_000);
+    clearInterval(timer);
+    assert.ok(ticks >= 1);
+    const stop = AbortSignal.abort();
+    assert.ok(await directorySize([root], stop) < 40_000);
+  }),
+);
+
+Deno.test(
+  "the first breach is latched and nothing is looked at afterwards",
+  inTempDir(async (dir) => {
+    using root = RootedDir.open(dir);
+    const breaches: WorkdirBreach[] = [];
+    await Deno.writeFile(`${dir}/f`, new Uint8Array(100));
+    const budget = new WorkdirBudget({
+      roots: [root],
+      maxBytes: 100,
+      interval: 20,
+      onBreach: (breach) => breaches.push(breach),
+    });
+    const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+    assert.equal(budget.breach, null);
+    await pause(100);
+    assert.equal(budget.breach, null, "the ceiling itself may be reached");
+    await Deno.writeFile(`${dir}/g`, new Uint8Array(1));
+    await pause(200);
+    assert.deepEqual(budget.breach, { bytes: 101, maxBytes: 100 });
+    await Deno.remove(`${dir}/g`);
+    await Deno.writeFile(`${dir}/h`, new Uint8Array(1_000));
+    await pause(100);
+    assert.deepEqual(breaches, [{ bytes: 101, maxBytes: 100 }]);
+    budget.stop();
+    assert.equal(
+      breachRefusal(budget.breach!),
+      "workdir grew to 101 bytes, past the 100 byte ceiling (capabilities.resources.workdir_max_bytes)",
+    );
+    const error = breachError(budget.breach!);
+    assert.equal(error.code, "E-RUN-013");
+    assert.equal(error.message, `session ${breachRefusal(budget.breach!)}`);
+  }),
+);
+
+Deno.test(
+  "a stopped watch finds nothing more",
+  inTempDir(async (dir) => {
+    using root = RootedDir.open(dir);
+    await Deno.writeFile(`${dir}/f`, new Uint8Array(100));
+    const budget = new WorkdirBudget({ roots: [root], maxBytes: 1, interval: 20, onBreach: () => assert.fail() });
+    budget.stop();
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    assert.equal(budget.breach, null);
+  }),
+);
