@@ -236,6 +236,7 @@ export class ConversationRecord {
       const encoder = new TextEncoder();
       if (size === 0 && this.#options.headerCapsule !== null) writeAll(file, encoder.encode(headerLine(this.#options)));
       for (const message of fresh) {
+        if (this.#recorded.has(message.id)) continue;
         writeAll(file, encoder.encode(`${recordJson(message)}\n`));
         this.#recorded.add(message.id);
       }
