@@ -17,10 +17,15 @@ export interface WireMessage {
   readonly content: readonly JsonObject[];
 }
 
+/** An id in the form the API takes; other providers' may hold more. */
+function wireId(id: unknown): string {
+  return String(id).replace(/[^A-Za-z0-9_-]/g, "_") || "_";
+}
+
 function toolResult(answer: ToolAnswer): Block {
   return {
     type: "tool_result",
-    tool_use_id: answer.callId,
+    tool_use_id: wireId(answer.callId),
     // The API refuses texts of blanks; a result may have none at all.
     ...(hasText(answer.text) ? { content: [{ type: "text", text: answer.text }] } : {}),
     ...(answer.isError ? { is_error: true } : {}),
@@ -43,7 +48,7 @@ export function assistantBlock(block: AssistantBlock, names: ToolNames): readonl
   if (fields.type === "tool_call") {
     return [{
       type: "tool_use",
-      id: fields.id,
+      id: wireId(fields.id),
       name: names.wire(String(fields.name)),
       input: isObject(fields.input) ? fields.input : {},
     }];

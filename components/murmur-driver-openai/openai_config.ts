@@ -95,7 +95,7 @@ export type OptionalMember = "stream_options" | "prompt_cache_key";
  */
 export function revisedBody(message: string, body: JsonObject, tried: Set<string>): JsonObject | null {
   if (
-    !/unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|extra|not permitted|forbidden|additional|invalid/i
+    !/unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|extra|not permitted|forbidden|additional/i
       .test(message)
   ) {
     return null;
