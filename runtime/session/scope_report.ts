@@ -122,7 +122,8 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
   };
 }
 
-function preopen(entry: ArtifactEntry): JsonObject {
+/** What an entry gets as `.`, as the report has it. */
+export function preopen(entry: ArtifactEntry): JsonObject {
   const { grant, role } = entry;
   const scope = grant?.scope ?? null;
   const surface = scope !== null
@@ -156,7 +157,8 @@ function objects(value: JsonValue | undefined): readonly JsonObject[] {
     : [];
 }
 
-function preopenLine(entry: JsonObject): string {
+/** A preopen for people. */
+export function preopenLine(entry: JsonObject): string {
   const { artifact, role, scope, surface } = entry;
   const what = surface === "scoped-subtree"
     ? `one subtree of the accessible workdir — capabilities.filesystem.scope: ${scope}`
