@@ -1,9 +1,10 @@
 /**
  * Token counts of requests and answers (spec session 9.3): `cl100k_base`, counted in a worker, never on the event loop.
  *
- * The worker's code is the source text of `bpeCounter`, so it needs no module of its own: it runs the same from source, from
- * one bundled file and in a compiled binary. The worker starts with the first count and is let go of when nothing was
- * counted for a while. Where none can be had, a text counts as a quarter of its bytes.
+ * The worker's code is the source text of `bpeCounter`, so it needs no module of its own: it runs the same from source and
+ * from one bundled file. A bundler may rename and minify, but not wrap functions as esbuild's `keepNames` does. The worker
+ * starts with the first count and is let go of when nothing was counted for a while. Where none can be had, a text counts
+ * as a quarter of its bytes.
  *
  * @module
  */
@@ -23,8 +24,7 @@ export function estimatedTokens(text: string): number {
 
 /** What the worker runs: `bpeCounter` by its own source, fed with the packed table first. */
 function workerSource(): string {
-  return `const __name = (value) => value; // Some bundlers wrap functions in it.
-const bpeCounter = ${bpeCounter.toString()};
+  return `const bpeCounter = ${bpeCounter.toString()};
 let count;
 self.onmessage = async ({ data }) => {
   if (data instanceof Uint8Array) {
