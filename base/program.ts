@@ -111,7 +111,9 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
     return { command, args: [...start, main], env, preamble, reads: [] };
   }
   // The translator loads its library as the program itself does: from the cache of packages or out of the bundle.
-  const start = ["run", "--quiet", "--no-prompt", "--cached-only", "--no-lock", ...permissions, ...flags];
+  // A checkout's lock names every package exactly; without it the versions would have to be asked for again.
+  const lock = embedded === null ? "--frozen" : "--no-lock";
+  const start = ["run", "--quiet", "--no-prompt", "--cached-only", lock, ...permissions, ...flags];
   return embedded === null
     ? { command, args: [...start, options.checkoutEntry.href], env, preamble: null, reads: [] }
     : { command, args: [...start, embedded.bundle, HIDDEN_ARGUMENT, mode], env, preamble: null, reads: [] };

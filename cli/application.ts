@@ -17,6 +17,8 @@ import {
 } from "@stricli/core";
 import type { BuildFlags } from "./build.ts";
 import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
+import type { InstallFlags } from "./install.ts";
+import type { ListFlags } from "./list.ts";
 import type { PublishFlags } from "./publish.ts";
 import { reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
@@ -305,6 +307,49 @@ const publishRoute = buildCommand<PublishFlags, [artifact?: string], MurContext>
   docs: { brief: "Publish an archive to the local store or a registry" },
 });
 
+const installRoute = buildCommand<InstallFlags, [reference?: string], MurContext>({
+  loader: loading(async () => {
+    const { install } = await import("./install.ts");
+    return (context, flags, reference) => install(context, flags, reference);
+  }),
+  parameters: {
+    flags: {
+      global: toggle("Install into ~/.murmur/artifacts instead of the project's store"),
+      registry: option("local, or the URL of a registry", "url"),
+      "all-platforms": toggle("Every platform's archive of <name>@<version>, into the global store"),
+      precompile: {
+        kind: "boolean",
+        brief: "Translate components now instead of at the first run",
+        optional: true,
+      },
+    },
+    aliases: { g: "global" },
+    positional: {
+      kind: "tuple",
+      parameters: [
+        positional(
+          "Archive, <name>[@<version>] or github:<owner>/<repo>@<tag>; default: all of murmur.yaml",
+          "artifact",
+        ),
+      ],
+    },
+  },
+  docs: { brief: "Install artifacts" },
+});
+
+const listRoute = buildCommand<ListFlags, [], MurContext>({
+  loader: loading(async () => (await import("./list.ts")).list),
+  parameters: {
+    flags: {
+      global: toggle("The global store"),
+      all: toggle("The project's store, then the global one"),
+      contract: option("Only artifacts with an interface that starts with this, e.g. murmur:tool", "prefix"),
+    },
+    aliases: { g: "global" },
+  },
+  docs: { brief: "List installed artifacts" },
+});
+
 const configRoutes = buildRouteMap({
   routes: {
     get: buildCommand<Record<never, never>, [key: string], MurContext>({
@@ -378,6 +423,8 @@ const routes = buildRouteMap({
     run: runCommand,
     build: buildRoute,
     publish: publishRoute,
+    install: installRoute,
+    list: listRoute,
     config: configRoutes,
     trace: traceRoutes,
     schema: schemaRoute,

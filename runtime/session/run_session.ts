@@ -113,6 +113,8 @@ class AgentSession {
   #prompt: string | null = null;
   #boundSkill: string | null = null;
   #breach: MurError | null = null;
+  /** The session ended in order: what runs in the background may go on. */
+  #ended = false;
 
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
@@ -201,12 +203,13 @@ class AgentSession {
     } else if (this.#staged.lifecycle.taskAcceptance !== "none") {
       await this.#idle();
     }
-    return this.#end(outcome);
+    return await this.#end(outcome);
   }
 
-  #end(outcome: TaskOutcome | null): SessionOutcome {
+  async #end(outcome: TaskOutcome | null): Promise<SessionOutcome> {
     const status: SessionExitStatus = outcome === null ? "ok" : sessionStatus(outcome);
-    this.#commands.abandon();
+    await this.#commands.abandon();
+    this.#ended = true;
     this.#trace.endSession(status);
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
     const error = outcome.fatal ??
@@ -369,7 +372,7 @@ class AgentSession {
       },
       breach: (error) => this.#breach ??= error,
     });
-    this.#undo.push(() => this.#commands.close());
+    this.#undo.push(() => this.#commands.close(this.#ended));
     const tools = new SessionTools({
       installed: this.#installed,
       allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),

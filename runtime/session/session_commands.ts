@@ -1,0 +1,290 @@
+/**
+ * The operating-system processes of a session: shell commands and native tools, through the one seam of `sandbox/`
+ * (spec containment 12 to 14, components 8.5 to 8.7).
+ *
+ * @module
+ */
+import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import type { MurError } from "../../base/errors.ts";
+import { newId } from "../../base/ids.ts";
+import { RootedDir } from "../../base/rooted_dir.ts";
+import { commandEnvironment } from "../../sandbox/command_environment.ts";
+import { confineHelper } from "../../sandbox/confine_helper.ts";
+import { startNativeTool } from "../../sandbox/native_tool.ts";
+import { processRlimits, sampledLimits, taskBaseline } from "../../sandbox/process_limits.ts";
+import { shellResultMetadata, shellResultText } from "../../sandbox/shell_result.ts";
+import { type DetachedCompletion, ShellSession } from "../../sandbox/shell_session.ts";
+import { breachError, breachRefusal, WorkdirBudget } from "../../sandbox/workdir_budget.ts";
+import { type CallScope, DispatchRefusal, type ToolRun } from "../agent/tool_dispatch.ts";
+import type { TraceWriter } from "../trace/trace_writer.ts";
+import { identityVariables, inferenceVariables } from "./component_environment.ts";
+import type { SessionDirectories } from "./session_directories.ts";
+import type { CommandTools } from "./session_tools.ts";
+import type { StagedSession } from "./stage_session.ts";
+
+/** What the commands of a session need. */
+export interface SessionCommandsOptions {
+  readonly staged: StagedSession;
+  readonly directories: SessionDirectories;
+  /** `localhost:<port>`. */
+  readonly url: string;
+  readonly trace: TraceWriter;
+  /** Takes text for stderr and the bootstrap log. */
+  readonly report: (text: string) => void;
+  /** The work folder grew past its ceiling. */
+  readonly breach: (error: MurError) => void;
+}
+
+/** Runs commands and native tools for one session. */
+export class SessionCommands implements CommandTools {
+  readonly #options: SessionCommandsOptions;
+  readonly #shell: ShellSession | null;
+  readonly #nativeEnvironment: Readonly<Record<string, string>>;
+  readonly #limits: Pick<Parameters<typeof startNativeTool>[2], "rlimits" | "samples">;
+  readonly #budget: WorkdirBudget | null;
+  /** Directories this object opened. */
+  readonly #opened: RootedDir[] = [];
+  /** Completions whose task nobody could take: the session ends with its launch task. */
+  readonly #completed: { readonly completion: DetachedCompletion; readonly taskId: string }[] = [];
+
+  constructor(options: SessionCommandsOptions) {
+    this.#options = options;
+    const { staged, directories, url } = options;
+    const { manifest, env } = staged;
+    const { capabilities } = manifest;
+    const { paths } = directories;
+    const canStart = capabilities.shellAllow.length > 0 ||
+      staged.artifacts.some(({ payload }) => payload.kind === "native");
+    const environmentWith = (session: Readonly<Record<string, string>>) =>
+      commandEnvironment({
+        host: env,
+        session,
+        baselineEnv: capabilities.baselineEnv,
+        stripEnv: capabilities.stripEnv,
+        home: `${paths.records}/home`,
+        temporary: `${paths.records}/tmp`,
+        runtimeDir: paths.runtime,
+      });
+    this.#nativeEnvironment = environmentWith({});
+    this.#limits = canStart
+      ? {
+        rlimits: processRlimits(capabilities.resources, taskBaseline()),
+        samples: sampledLimits(capabilities.resources),
+      }
+      : {};
+    this.#budget = canStart ? this.#watchWorkdir() : null;
+    this.#shell = capabilities.shellAllow.length === 0 ? null : new ShellSession({
+      helper: confineHelper,
+      allow: capabilities.shellAllow,
+      path: env.get("PATH") ?? "",
+      workdir: paths.workdir,
+      environment: environmentWith({
+        ...inferenceVariables(manifest, ""),
+        ...identityVariables(manifest, { sessionId: staged.sessionId, url }),
+      }),
+      logs: { dir: this.#open("logs"), path: `${paths.records}/logs` },
+      ...this.#limits,
+      grace: staged.lifecycle.shellGraceSecs * 1_000,
+      poll: staged.options.bounds.shellPoll,
+      refusal: () => this.#refusal(),
+      onCompleted: (completion) => this.#complete(completion),
+    });
+  }
+
+  async shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
+    const outcome = await this.#shell!.run(binary, input, scope.signal);
+    switch (outcome.kind) {
+      case "error":
+        return { passed: false, text: outcome.text, metadata: [] };
+      case "detached": {
+        const { workId, binary: path, command } = outcome.detached;
+        return {
+          passed: true,
+          text: `$ ${command}\nStill running after ${outcome.graceMs / 1_000} s; it goes on in the background as ` +
+            `${workId}. There is no way to ask for it: its outcome comes as a task of its own.`,
+          metadata: [],
+          detached: { workId, binary: path, command, graceMs: outcome.graceMs },
+        };
+      }
+      case "finished": {
+        const { result } = outcome;
+        return {
+          passed: true,
+          text: shellResultText(result),
+          metadata: shellResultMetadata(result),
+          shell: {
+            binary: result.binary,
+            command: result.command,
+            exitCode: result.exitCode,
+            stdoutBytes: result.stdoutBytes,
+            stderrBytes: result.stderrBytes,
+            durationMs: result.durationMs,
+            ...(result.resourceLimit === null ? {} : { resourceLimit: result.resourceLimit }),
+          },
+        };
+      }
+    }
+  }
+
+  async native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
+    const refusal = this.#refusal();
+    if (refusal !== null) throw new DispatchRefusal(refusal);
+    const { paths } = this.#options.directories;
+    const running = startNativeTool(tool, input, {
+      helper: await confineHelper(),
+      program: `${paths.runtime}/tools/${tool}/${tool}`,
+      cwd: paths.workdir,
+      env: this.#nativeEnvironment,
+      ...this.#limits,
+    });
+    const kill = () => running.command.kill();
+    scope.signal.addEventListener("abort", kill);
+    try {
+      const result = await running.result;
+      return {
+        passed: result.status === "passed",
+        text: result.data ?? result.summary ?? "tool returned no data",
+        metadata: [],
+      };
+    } finally {
+      scope.signal.removeEventListener("abort", kill);
+    }
+  }
+
+  /** Work ids of background commands that still run. */
+  detachedWork(): readonly string[] {
+    return this.#shell?.running ?? [];
+  }
+
+  /**
+   * Where a path of a call leads, workdir-relative, symbolic links resolved also when its last components do not exist;
+   * `null` outside the work folder.
+   */
+  readonly resolvePath = (path: string): string | null => resolveBelow(this.#options.directories.paths.workdir, path);
+
+  /** The session ends in order: background commands go on, and are reported (spec session 16.3). */
+  async abandon(): Promise<void> {
+    const { trace, report } = this.#options;
+    for (const { completion, taskId } of this.#completed) {
+      trace.write("task_rejected", {
+        task_id: taskId,
+        context_id: newId("ctx"),
+        source: "detached_shell",
+        cause: "session_ended",
+        reason: `the session ended before the outcome of ${completion.workId} could be taken up`,
+      });
+    }
+    const left = await this.#shell?.abandon() ?? [];
+    for (const { workId, binary, command, runningMs, finished } of left) {
+      trace.write("shell_abandoned", {
+        work_id: workId,
+        binary,
+        command,
+        running_ms: runningMs,
+        ...(finished === null ? {} : {
+          exit_code: finished.exitCode,
+          output_path: finished.outputPath,
+          output_bytes: finished.outputBytes,
+        }),
+      });
+    }
+    if (left.length === 0) return;
+    report([
+      `${left.length} background command(s) outlive this session:`,
+      ...left.map(({ workId, binary, command, runningMs, finished }) =>
+        `  ${workId}  ${binary}  ${command}  ` +
+        (finished === null ? `running for ${Math.round(runningMs / 1_000)} s` : `exit code ${finished.exitCode}`)
+      ),
+    ].join("\n"));
+  }
+
+  /** Kills what is left and lets go of everything. After {@linkcode abandon} nothing is killed. */
+  async close(orderly: boolean): Promise<void> {
+    this.#budget?.stop();
+    if (!orderly) await this.#shell?.kill();
+    for (const directory of this.#opened) directory.close();
+  }
+
+  #complete(completion: DetachedCompletion): void {
+    const taskId = newId("tsk");
+    this.#completed.push({ completion, taskId });
+    this.#options.trace.write("shell_completed", {
+      work_id: completion.workId,
+      binary: completion.binary,
+      command: completion.command,
+      exit_code: completion.exitCode,
+      duration_ms: completion.durationMs,
+      output_path: completion.outputPath,
+      output_bytes: completion.outputBytes,
+      ...(completion.resourceLimit === null ? {} : { resource_limit: completion.resourceLimit }),
+      status: completion.exitCode === 0 ? "ok" : "error",
+      completion_task_id: taskId,
+    });
+  }
+
+  #refusal(): string | null {
+    const breach = this.#budget?.breach ?? null;
+    return breach === null ? null : breachRefusal(breach);
+  }
+
+  #watchWorkdir(): WorkdirBudget {
+    const { directories, staged, breach } = this.#options;
+    return new WorkdirBudget({
+      roots: [directories.workdir, this.#open("tmp"), this.#open("home")],
+      maxBytes: staged.manifest.capabilities.resources.workdirMaxBytes,
+      interval: staged.options.bounds.workdirWalk,
+      onBreach: (found) => breach(breachError(found)),
+    });
+  }
+
+  #open(name: string): RootedDir {
+    const directory = this.#options.directories.records.openDir(name, { follow: false });
+    this.#opened.push(directory);
+    return directory;
+  }
+}
+
+/** Longest chain of symbolic links that is followed. */
+const MAX_LINKS = 40;
+
+/**
+ * Resolves a path the way a command run in `root` would, links included, whether or not its end exists.
+ *
+ * @returns The path relative to `root` (`.` for itself), or `null` when it leads out of it or cannot be told.
+ */
+export function resolveBelow(root: string, path: string): string | null {
+  let base: string;
+  try {
+    base = Deno.realPathSync(root);
+  } catch {
+    return null;
+  }
+  const pending = (path.startsWith("/") ? path : `${base}/${path}`).split("/").reverse();
+  const resolved: string[] = [];
+  let links = 0;
+  while (pending.length > 0) {
+    const part = pending.pop()!;
+    if (part === "" || part === ".") continue;
+    if (part === "..") {
+      resolved.pop();
+      continue;
+    }
+    const at = `/${[...resolved, part].join("/")}`;
+    let target: string | null = null;
+    try {
+      if (Deno.lstatSync(at).isSymlink) target = Deno.readLinkSync(at);
+    } catch {
+      // It does not exist: what follows is taken as written.
+    }
+    if (target === null) {
+      resolved.push(part);
+      continue;
+    }
+    if (++links > MAX_LINKS) return null;
+    if (target.startsWith("/")) resolved.length = 0;
+    pending.push(...target.split("/").reverse());
+  }
+  const full = `/${resolved.join("/")}`;
+  if (full === base) return ".";
+  return full.startsWith(`${base}/`) ? full.slice(base.length + 1) : null;
+}
