@@ -23,7 +23,7 @@ const OPTIONS = {
   platform: "neutral",
   mainFields: ["module", "main"],
   target: "es2024",
-  supported: { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": true },
+  supported: { "async-await": false, "async-generator": false, "for-await": false },
   define: { "process.env.NODE_ENV": '"production"' },
   charset: "utf8",
   legalComments: "none",
@@ -207,9 +207,13 @@ function bundleError(error: unknown, entry: string): MurError {
   if (first === undefined) {
     return new MurError("E-BLD-005", `${entry} does not bundle: ${error instanceof Error ? error.message : error}`);
   }
+  // An author's file is loaded by the first call, not before, so the call is where to wait.
+  const text = first.text.startsWith("Top-level await is not available")
+    ? "top-level await is not available in a component; await inside the function that is called"
+    : first.text;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
   const { location } = first;
-  if (location === null) return new MurError("E-BLD-005", `${entry} does not bundle: ${first.text}${more}`);
+  if (location === null) return new MurError("E-BLD-005", `${entry} does not bundle: ${text}${more}`);
   const directory = parentOf(entry);
   const place: SourcePlace = {
     file: location.file.startsWith("/") || directory === "." ? location.file : `${directory}/${location.file}`,
@@ -218,7 +222,7 @@ function bundleError(error: unknown, entry: string): MurError {
     column: columnOf(location.lineText, location.column),
     text: location.lineText,
   };
-  return new MurError("E-BLD-005", `${entry} does not bundle: ${first.text}${more}`, { place });
+  return new MurError("E-BLD-005", `${entry} does not bundle: ${text}${more}`, { place });
 }
 
 function columnOf(line: string, bytes: number): number {

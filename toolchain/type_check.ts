@@ -18,10 +18,25 @@ const LIBS = ["lib.es2025.d.ts", "lib.esnext.disposable.d.ts"];
  * declarations name, but has no values, and there is no `Atomics`.
  */
 export function guestLib(text: string): string {
-  return text.replace(
-    /declare namespace Intl \{[\s\S]*?^\}/gm,
-    (namespace) => namespace.replace(/^\s+(?:var|const) \w+: [^;]+;$/gm, "").replace(/^\s+function \w+\([^;]*;$/gm, ""),
-  );
+  const kept: string[] = [];
+  let inIntl = false;
+  // The line that ends the value being left out.
+  let until: RegExp | null = null;
+  for (const line of text.split(/\r?\n/)) {
+    if (until !== null) {
+      if (until.test(line)) until = null;
+      continue;
+    }
+    if (/^declare namespace Intl \{/.test(line)) inIntl = true;
+    else if (inIntl && line.startsWith("}")) inIntl = false;
+    if (/^declare var Atomics:/.test(line)) continue;
+    if (inIntl && /^ {4}(?:var|const|function) /.test(line)) {
+      if (!line.endsWith(";")) until = /^ {4}\S.*;$/;
+      continue;
+    }
+    kept.push(line);
+  }
+  return kept.join("\n");
 }
 
 /**
