@@ -8,8 +8,14 @@
 /** Keys whose scalar value is taken for a secret. `max_tokens` and `secrets:` (a list of names) are none. */
 const SECRET_KEY = /(?:api[_-]?key|token(?!s)|secret(?!s)|passw(?:or)?d|credential(?!s))/i;
 
-/** A pair on one line: key, separator, then a quoted, a plain or an unfinished value. */
-const PAIR = /((?:"[^"\n]*"|'[^'\n]*'|[\w.$-]+)[ \t]*:[ \t]+)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,{}[\]#&*|>][^,}\n#]*)/g;
+/**
+ * A pair on one line: key, separator, then a quoted value, finished or not, or whatever else is left of the line: where
+ * a plain value ends depends on what stands around it. `*` starts an alias, or a value that is masked already.
+ */
+const PAIR = /((?:"[^"]*"|'[^']*'|[\w.$-]+)[ \t]*:[ \t]+)("(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|[^\s"'*].*)/;
+
+/** A reference as the whole plain value at the start of a text. */
+const PLAIN_REFERENCE = /^\$\{[A-Z_][A-Z0-9_]*\}(?=[ \t]*(?:[,}\]#]|$))/;
 
 const USER_INFO = /(\/\/)([^\s"']*)(@)/g;
 
@@ -37,11 +43,20 @@ function stars(text: string): string {
  * @param line Without its line ending.
  */
 export function maskLine(line: string): string {
-  return line
-    .replace(PAIR, (pair, key: string, value: string) => {
-      const bare = value.replace(/^["']|["']$/g, "").trim();
-      return !isSecretKey(key) || isReferenceText(bare) ? pair : key + stars(value);
-    })
+  let masked = "";
+  let rest = line;
+  for (let pair = PAIR.exec(rest); pair !== null; pair = PAIR.exec(rest)) {
+    const [, key = "", value = ""] = pair;
+    const quoted = /^["']/.test(value);
+    const secret = isSecretKey(key) && !PLAIN_REFERENCE.test(value) &&
+      !(quoted && isReferenceText(value.replace(/^["']|["']$/g, "")));
+    const end = pair.index + key.length;
+    // A plain value is gone over again: further pairs may follow it.
+    const taken = secret || quoted ? value.length : 0;
+    masked += rest.slice(0, end) + (secret ? stars(value) : value.slice(0, taken));
+    rest = rest.slice(end + taken);
+  }
+  return (masked + rest)
     .replace(USER_INFO, (_, start: string, info: string, end: string) => start + stars(info) + end)
     .replace(UNSHOWABLE, "\ufffd");
 }

@@ -11,6 +11,7 @@ import {
   type Alias,
   isAlias,
   isMap,
+  isPair,
   isScalar,
   isSeq,
   LineCounter,
@@ -22,7 +23,7 @@ import {
   type YAMLSeq,
 } from "yaml";
 import type { SourcePlace } from "../../base/errors.ts";
-import { maskLine } from "./secret_mask.ts";
+import { isReferenceText, isSecretKey, maskLine } from "./secret_mask.ts";
 import { shownValue } from "./shown_value.ts";
 
 /** Largest file that is parsed, in bytes. Parsing takes at most about a second at this size. */
@@ -66,15 +67,15 @@ const CORE_TAGS = new Set(
 // deno-lint-ignore no-control-regex
 const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
 
-/** Messages of the library that end with text of the file, which may be a secret: kept up to there. */
-const QUOTING =
-  /^(?:Block scalar header includes extra characters|Could not resolve tag|Not a valid tag|Unresolved tag|Unresolved plain scalar|Unexpected [\w-]+ token|Expected a flow scalar value)/;
-
-/** The library's message without its position and without what it quotes. */
+/** The library's message without its position and without the text of the file it quotes, which may be a secret. */
 function libraryReason(message: string): string {
   if (/call stack/i.test(message)) return `nested more than ${MAX_YAML_DEPTH} levels deep`;
-  const reason = QUOTING.exec(message)?.[0] ?? message.split("\n", 1)[0]!;
-  return reason.charAt(0).toLowerCase() + shownValue(reason.slice(1).trim());
+  const reason = message.split("\n", 1)[0]!
+    .replace(/(?<=\S): .*$/, "")
+    .replace(/^(Unresolved plain scalar|Unknown directive|Unsupported YAML version) .*$/, "$1")
+    .replace(/^The .* tag has no suffix$/, "A tag has no suffix")
+    .trim();
+  return reason.charAt(0).toLowerCase() + shownValue(reason.slice(1));
 }
 
 /** A parsed file. Made by {@linkcode readYamlSource}. */
@@ -83,6 +84,8 @@ export class YamlSource {
   readonly root: YamlNode | null;
   readonly #anchors = new Map<string, YamlNode>();
   readonly #aliases = new Map<Alias, YamlNode>();
+  /** Where secrets stand: start and end offset of each. */
+  readonly #secrets: [number, number][] = [];
   readonly #lines: LineCounter;
 
   constructor(readonly file: string, readonly text: string) {
@@ -106,6 +109,7 @@ export class YamlSource {
     });
     if (this.#lines.lineStarts.length === 0) this.#countLines();
     const [first, second] = "empty" in documents ? [undefined, undefined] : documents;
+    this.#findSecrets(first?.contents ?? null);
     const error = first?.errors[0] ?? second?.errors[0] ?? ("empty" in documents ? documents.errors[0] : undefined);
     if (error !== undefined) throw this.problem(libraryReason(error.message), error.pos[0]);
     if (second !== undefined) {
@@ -116,6 +120,33 @@ export class YamlSource {
     const contents: Node | null = first?.contents ?? null;
     if (contents !== null) this.#measure(contents);
     this.root = contents === null ? null : this.follow(contents);
+  }
+
+  /**
+   * Finds the scalars under secret keys, also in a document with errors, which may be nested as deep as it likes. What
+   * an alias stands for is found by its anchor's name.
+   */
+  #findSecrets(root: Node | null): void {
+    const anchored = new Map<string, Node>();
+    const secretAliases: string[] = [];
+    const pending: unknown[] = [root];
+    while (pending.length > 0) {
+      const node = pending.pop();
+      if (isPair(node)) {
+        const { key, value } = node;
+        pending.push(key, value);
+        if (!isScalar(key) || !isSecretKey(scalarText(key))) continue;
+        if (isAlias(value)) secretAliases.push(value.source);
+        else this.#addSecret(value);
+      } else if (isMap(node) || isSeq(node)) pending.push(...node.items.slice(0, MAX_YAML_NODES));
+      if ((isScalar(node) || isMap(node) || isSeq(node)) && node.anchor !== undefined) anchored.set(node.anchor, node);
+    }
+    for (const name of secretAliases) this.#addSecret(anchored.get(name));
+  }
+
+  #addSecret(node: unknown): void {
+    if (!isScalar(node) || typeof node.value !== "string" || isReferenceText(node.value) || !node.range) return;
+    this.#secrets.push([node.range[0], node.range[1]]);
   }
 
   #countLines(): void {
@@ -135,8 +166,15 @@ export class YamlSource {
     const row = Math.max(1, line);
     const start = this.#lines.lineStarts[row - 1] ?? 0;
     const end = this.text.indexOf("\n", start);
-    const written = this.text.slice(start, end < 0 ? undefined : end).replace(/\r$/, "");
-    const shown = maskLine(written);
+    // Cut before it is masked, so that masking a long line takes no longer than a short one.
+    const written = this.text.slice(start, end < 0 ? undefined : end).slice(0, 2 * MAX_SHOWN_LINE).replace(/\r$/, "");
+    let masked = written;
+    for (const [from, to] of this.#secrets) {
+      if (from >= start + written.length || to <= start) continue;
+      const [left, right] = [Math.max(0, from - start), Math.min(written.length, to - start)];
+      masked = masked.slice(0, left) + masked.slice(left, right).replace(/\S/g, "*") + masked.slice(right);
+    }
+    const shown = maskLine(masked);
     return {
       file: this.file,
       line: row,
