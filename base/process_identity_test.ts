@@ -37,7 +37,7 @@ Deno.test("a process of another user exists, nonsense does not", () => {
 Deno.test("a zombie is gone, and so is an ended process", async () => {
   // The shell forks a child that ends at once and then becomes a program that never asks for it.
   const parent = new Deno.Command("sh", {
-    args: ["-c", "true & echo $!; exec sleep 30"],
+    args: ["-c", "sleep 0.1 & echo $!; exec sleep 30"],
     stdout: "piped",
     stdin: "null",
   }).spawn();

@@ -291,7 +291,7 @@ Deno.test("SIGKILL of the helper takes the program along", async () => {
 Deno.test("a program has three descriptors, a session of its own and no core dump", async () => {
   const { out } = await run(
     { input: "none" },
-    "ls /proc/self/fd; ulimit -c; cut -d' ' -f1,5,6 /proc/$$/stat; cat /proc/$$/status",
+    "ls /proc/self/fd; ulimit -c; cut -d' ' -f1,5,6 /proc/$$/stat; exec cat /proc/self/status",
   );
   // The fourth is the listing's own.
   assert.match(out, /^0\n1\n2\n3\n0\n(\d+) \1 \1\n/);
