@@ -351,7 +351,7 @@ Deno.test("a fork bomb ends", async () => {
   const mark = newMark();
   const bomb = await run(
     { input: "none", samples: { cgroup_pids_max: 50 }, rlimits: { nproc: 2_000 } },
-    `f() { f & f & sleep 5; : ${mark}; }; f; sleep 1000`,
+    `f() { sleep 0.04; f & f & sleep 5; : ${mark}; }; f; sleep 1000`,
   );
   assert.equal(bomb.status.signal, "SIGKILL");
   assert.equal(parseExceeded(bomb.err), "cgroup_pids_max");

@@ -303,6 +303,16 @@ console.log(outcome.kind);
 setInterval(() => {}, 1000);
 `;
 
+/** The number a command wrote; 0 when it was killed before it could. */
+async function pidIn(path: string): Promise<number> {
+  for (let round = 0; round < 100; round++) {
+    const text = await Deno.readTextFile(path).catch(() => "");
+    if (text.endsWith("\n")) return Number(text);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return 0;
+}
+
 for (const [end, goesOn] of [["orderly", true], ["exit", false], ["SIGKILL", false], ["SIGTERM", false]] as const) {
   Deno.test(`a background command ${goesOn ? "outlives" : "ends with"} a runtime that ends by ${end}`, async () => {
     const dir = await Deno.makeTempDir();
@@ -333,8 +343,11 @@ for (const [end, goesOn] of [["orderly", true], ["exit", false], ["SIGKILL", fal
         await runtime.stdout.cancel();
       }
       await runtime.status;
-      const pid = Number(Deno.readTextFileSync(`${dir}/pid`));
-      await until(() => libc().kill(pid, 0) !== 0, 3_000);
+      const pid = await pidIn(`${dir}/pid`);
+      assert.ok(pid > 0 || !goesOn);
+      await until(() => pid === 0 || libc().kill(pid, 0) !== 0, 3_000);
+      // Long enough for a command that goes on to be seen.
+      await new Promise((resolve) => setTimeout(resolve, goesOn ? 0 : 1_200));
       assert.equal([...Deno.readDirSync(dir)].some(({ name }) => name === "done"), goesOn);
     } finally {
       await Deno.remove(dir, { recursive: true });
