@@ -37,6 +37,11 @@ export function setEmbeddedPrograms(programs: EmbeddedPrograms): void {
   embedded = programs;
 }
 
+/** The component host a bundle carries; `null` elsewhere. */
+export function embeddedComponentHost(): string | null {
+  return embedded?.componentHost ?? null;
+}
+
 /** A helper process to start. */
 export interface ProgramStart {
   readonly command: string;
@@ -53,6 +58,8 @@ export interface ProgramStart {
 export interface ProgramOptions {
   /** Main module in a checkout. */
   readonly checkoutEntry: URL;
+  /** The component host as a script, when it was made already. */
+  readonly script?: string | null;
   /** V8 flags, e.g. `--wasm-max-mem-pages=8192`. In a compiled binary they go by environment. */
   readonly v8Flags?: readonly string[];
   /** Permission flags; none: no permission at all. */
@@ -93,7 +100,8 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
   const permissions = options.permissions ?? [];
   if (mode === "component-host") {
     const start = ["run", ...ISOLATED, ...permissions, ...flags];
-    if (embedded === null) {
+    const text = options.script ?? embedded?.componentHost ?? null;
+    if (text === null) {
       const entry = options.checkoutEntry;
       return {
         command,
@@ -103,7 +111,7 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
         reads: [decodeURIComponent(new URL("..", entry).pathname), ...(cache === null ? [] : [cache])],
       };
     }
-    const script = new TextEncoder().encode(embedded.componentHost);
+    const script = new TextEncoder().encode(text);
     const preamble = new Uint8Array(4 + script.length);
     new DataView(preamble.buffer).setUint32(0, script.length, true);
     preamble.set(script, 4);
@@ -112,8 +120,8 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
   }
   // The translator loads its library as the program itself does: from the cache of packages or out of the bundle.
   // A checkout's lock names every package exactly; without it the versions would have to be asked for again.
-  const lock = embedded === null ? "--frozen" : "--no-lock";
-  const start = ["run", "--quiet", "--no-prompt", "--cached-only", lock, ...permissions, ...flags];
+  const packages = embedded === null ? ["--frozen"] : ["--no-lock", "--cached-only"];
+  const start = ["run", "--quiet", "--no-prompt", ...packages, ...permissions, ...flags];
   return embedded === null
     ? { command, args: [...start, options.checkoutEntry.href], env, preamble: null, reads: [] }
     : { command, args: [...start, embedded.bundle, HIDDEN_ARGUMENT, mode], env, preamble: null, reads: [] };

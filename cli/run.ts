@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from "../artifact/manifest/capabilities_block.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { createComponentRuntime } from "../runtime/component/create_component_runtime.ts";
+import { componentHostScript } from "../runtime/component/host_program.ts";
 import type { LaunchOptions } from "../runtime/session/launch_options.ts";
 import { runScriptSession } from "../runtime/session/run_script.ts";
 import { runAgentSession, type SessionOutcome, type SessionReady } from "../runtime/session/run_session.ts";
@@ -135,11 +136,13 @@ function launchOptions(context: CliContext, flags: RunFlags): LaunchOptions {
 }
 
 async function startComponents(context: CliContext): Promise<ComponentRuntime> {
+  const [helper, hostScript] = await Promise.all([confineHelper(), componentHostScript()]);
   return createComponentRuntime({
     compiledDirectory: context.absoluteHome().compiled,
     bounds: context.bounds,
     limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
-    confineHelper: await confineHelper(),
+    confineHelper: helper,
+    hostScript,
   });
 }
 

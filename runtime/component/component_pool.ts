@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { Wall } from "../../sandbox/guard.ts";
 import type { ComponentSpec } from "./component_runtime.ts";
 import { ComponentProcess, type LoadableComponent, type ProcessStart } from "./component_process.ts";
 
@@ -70,6 +71,12 @@ export class ComponentPool {
   /** Waits until the reserve is warm, or is none. */
   async warmed(): Promise<void> {
     await this.#reserve?.warmed;
+  }
+
+  /** Walls of the kernel around the processes; none when there is no process to ask. */
+  async walls(): Promise<readonly Wall[]> {
+    const [process] = this.#all;
+    return process === undefined ? [] : await process.walls;
   }
 
   /** Takes a process for a call; it may not be ready yet. @param fresh One that nobody used or warmed. */

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { parseWalls, type Wall } from "../../sandbox/guard.ts";
 import { ComponentFiles } from "./component_files.ts";
 import { ComponentHttp } from "./component_http.ts";
 import type { CallContext, ComponentSpec, ToolInput, ToolResult } from "./component_runtime.ts";
@@ -146,6 +147,9 @@ class CallClock {
   }
 }
 
+/** Longest first line of a guard. */
+const MAX_WALLS_LINE = 512;
+
 /** One host process. */
 export class ComponentProcess {
   readonly memoryBytes: number;
@@ -154,6 +158,9 @@ export class ComponentProcess {
   readonly #decoder = new MessageDecoder(MAX_HOST_MESSAGE_BYTES);
   readonly #modules = new Set<string>();
   readonly #components = new Set<string>();
+  /** Walls of the kernel around it, as its guard names them; none without a guard. */
+  readonly walls: Promise<readonly Wall[]>;
+  #resolveWalls!: (walls: readonly Wall[]) => void;
   readonly #ready: Promise<void>;
   #resolveReady!: () => void;
   #isReady = false;
@@ -181,7 +188,8 @@ export class ComponentProcess {
     this.#writer = this.#child.stdin.getWriter();
     this.#ready = new Promise((resolve) => this.#resolveReady = resolve);
     if (start.preamble !== null) this.#write(start.preamble);
-    this.#drainErrors();
+    this.walls = new Promise((resolve) => this.#resolveWalls = resolve);
+    void this.#readErrors();
     this.exited = this.#watch();
   }
 
@@ -335,13 +343,22 @@ export class ComponentProcess {
     this.#writer.write(bytes).catch(() => {});
   }
 
-  /** What the engine says when it dies is of no use to anyone but must not fill the pipe. */
-  async #drainErrors(): Promise<void> {
+  /** The guard's first line names the walls; what the engine says when it dies is of no use but must not fill the pipe. */
+  async #readErrors(): Promise<void> {
+    const decoder = new TextDecoder();
+    let line: string | null = "";
     try {
-      for await (const _ of this.#child.stderr);
+      for await (const chunk of this.#child.stderr) {
+        if (line === null) continue;
+        line += decoder.decode(chunk, { stream: true });
+        if (!line.includes("\n") && line.length < MAX_WALLS_LINE) continue;
+        this.#resolveWalls(parseWalls(line.split("\n")[0]!) ?? []);
+        line = null;
+      }
     } catch {
       // The pipe broke with the process.
     }
+    this.#resolveWalls([]);
   }
 
   async #watch(): Promise<void> {

@@ -5,6 +5,8 @@
  */
 import { MurError } from "../../base/errors.ts";
 import { programStart } from "../../base/program.ts";
+import { componentHostArguments } from "../../sandbox/component_host_guard.ts";
+import type { Wall } from "../../sandbox/guard.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { sha256Hex } from "../../artifact/sha256.ts";
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
@@ -39,6 +41,8 @@ export interface ComponentRuntimeOptions {
   readonly limits: ComponentLimits;
   /** Path of `mur-confine`, `null` where there is none. */
   readonly confineHelper: string | null;
+  /** The host program as a script (`host_program.ts`). */
+  readonly hostScript?: string | null;
   /** Starts another program as host process; tests put hostile ones there. */
   readonly startOverride?: (memoryBytes: number) => ProcessStart;
 }
@@ -83,20 +87,26 @@ function importError(subject: string, mismatch: InterfaceMismatch): MurError {
   }
 }
 
+/** Names under which the scope report lists the kernel's walls (spec containment 16.2). */
+const REPORTED_WALLS: Partial<Readonly<Record<Wall, string>>> = {
+  "pid-namespace": "pid-namespace",
+  "network-namespace": "no-network",
+  "landlock": "no-files",
+  "seccomp": "seccomp",
+};
+
 /** How a host process is started here. */
-function hostStart(confineHelper: string | null, memoryBytes: number): ProcessStart {
+function hostStart(options: ComponentRuntimeOptions, memoryBytes: number): ProcessStart {
+  const { confineHelper } = options;
   const pages = Math.min(MAX_PAGES, Math.max(1, Math.ceil(memoryBytes / PAGE_BYTES)));
   const start = programStart("component-host", {
     checkoutEntry: new URL("./host/main.ts", import.meta.url),
+    script: options.hostScript ?? null,
     v8Flags: [`--wasm-max-mem-pages=${pages}`],
   });
   const own = { env: start.env, preamble: start.preamble, memoryBytes: pages * PAGE_BYTES };
   if (confineHelper === null) return { ...own, command: start.command, args: start.args };
-  return {
-    ...own,
-    command: confineHelper,
-    args: ["guard", "--profile", "component-host", "--", start.command, ...start.args],
-  };
+  return { ...own, command: confineHelper, args: componentHostArguments(start) };
 }
 
 /** Makes the component side of a launch; its first host process is started at once. */
@@ -114,7 +124,7 @@ class Runtime implements ObservableComponentRuntime {
     this.#options = options;
     this.#cache = new TranspileCache(options.compiledDirectory);
     this.#pool = new ComponentPool({
-      start: options.startOverride ?? ((memoryBytes) => hostStart(options.confineHelper, memoryBytes)),
+      start: options.startOverride ?? ((memoryBytes) => hostStart(options, memoryBytes)),
       reserveMemoryBytes: options.limits.memoryBytes,
       idleBound: options.bounds.componentIdle,
       warm: async (process) => {
@@ -162,8 +172,13 @@ class Runtime implements ObservableComponentRuntime {
     await this.#call(spec, "capsule", null, context);
   }
 
-  walls(): Promise<readonly string[]> {
-    return Promise.resolve(["wasi", "deno-permissions"]);
+  async walls(): Promise<readonly string[]> {
+    const kernel = await this.#pool.walls();
+    // The size is watched from here, whatever the kernel grants (spec containment 16.2).
+    return [
+      ...Object.entries(REPORTED_WALLS).filter(([wall]) => kernel.includes(wall as Wall)).map(([, name]) => name),
+      "memory",
+    ];
   }
 
   async close(): Promise<void> {
