@@ -71,14 +71,16 @@ function cleaned(path: string): string {
 export function locate(path: string, guestPaths: readonly string[]): { index: number; rest: string } | null {
   if (path.startsWith("/") || path.includes("\0")) return null;
   const wanted = cleaned(path);
-  let best: { index: number; rest: string; length: number } | null = null;
-  guestPaths.forEach((guestPath, index) => {
+  let best: { index: number; rest: string } | null = null;
+  let longest = -1;
+  for (const [index, guestPath] of guestPaths.entries()) {
     const prefix = cleaned(guestPath);
     const inside = prefix === "" || wanted === prefix || wanted.startsWith(`${prefix}/`);
-    if (!inside || (best !== null && best.length >= prefix.length)) return;
+    if (!inside || prefix.length <= longest) continue;
+    longest = prefix.length;
     const rest = prefix === "" ? wanted : wanted.slice(prefix.length + 1);
-    best = { index, rest: rest === "" ? "." : rest, length: prefix.length };
-  });
+    best = { index, rest: rest === "" ? "." : rest };
+  }
   return best;
 }
 

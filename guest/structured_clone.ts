@@ -48,7 +48,11 @@ function clone(value: unknown, seen: Map<object, unknown>): unknown {
     const known = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError];
     const Kind = known.find((kind) => kind.name === value.name) ?? Error;
     const copy = keep(new Kind(value.message));
-    if ("cause" in value) copy.cause = clone(value.cause, seen);
+    const copied: Record<string, unknown> = { stack: value.stack };
+    if ("cause" in value) copied["cause"] = clone(value.cause, seen);
+    for (const [key, item] of Object.entries(copied)) {
+      Object.defineProperty(copy, key, { value: item, writable: true, configurable: true, enumerable: false });
+    }
     return copy;
   }
   if (value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef || "then" in value) {
