@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { MurError } from "../base/errors.ts";
 import { murmurHomeAt, recordsGroup } from "../base/murmur_home.ts";
 import { RootedDir } from "../base/rooted_dir.ts";
-import { DEFAULT_TIME_BOUNDS } from "../base/time_bounds.ts";
 import { sha256Hex } from "../runtime/trace/trace_redaction.ts";
 import { TraceWriter } from "../runtime/trace/trace_writer.ts";
 import type { Capture } from "../runtime/trace/wire_capture.ts";
-import type { CliContext } from "./context.ts";
+import { testContext } from "../tests/support/cli_context.ts";
 import { traceShow, type TraceShowOptions, traceWorkdir } from "./trace_show.ts";
 
 const SESSION = "ses_019a00112100744455667788990011aa";
@@ -23,7 +22,8 @@ function hash(text: string): string {
 
 class Bench {
   readonly root: string;
-  readonly output: string[] = [];
+  /** What the last command printed. */
+  output: () => string = () => "";
 
   constructor(root: string) {
     this.root = root;
@@ -33,29 +33,11 @@ class Bench {
     return recordsGroup(murmurHomeAt(this.root), `${this.root}/project/workdir`);
   }
 
-  context(): CliContext {
-    const write = (text: string) => {
-      this.output.push(text);
-      return true;
-    };
-    const stream = { isTerminal: false, color: false, write, line: (text: string) => write(`${text}\n`) };
-    return {
-      cwd: `${this.root}/project`,
-      env: { get: () => undefined, toObject: () => ({}) },
-      stdout: stream,
-      stderr: stream,
-      bounds: DEFAULT_TIME_BOUNDS,
-      home: () => murmurHomeAt(this.root),
-      absoluteHome: () => murmurHomeAt(this.root),
-      warn: () => assert.fail("no warnings expected"),
-      progress: () => ({ update: () => {}, done: () => {} }),
-    };
-  }
-
   async show(options: TraceShowOptions = {}): Promise<string> {
-    this.output.length = 0;
-    assert.equal(await traceShow(this.context(), options), 0);
-    return this.output.join("");
+    const context = testContext(`${this.root}/project`, { HOME: this.root });
+    this.output = context.out;
+    assert.equal(await traceShow(context, options), 0);
+    return context.out();
   }
 
   async refusal(options: TraceShowOptions): Promise<string> {
@@ -457,7 +439,7 @@ Deno.test("a body that is not what was recorded, or stands behind a link, is not
       Deno.symlinkSync(`${bench.root}/secret`, `${blobs}/${name}`);
     }
     assert.match(await bench.refusal({ body: "system", turn: 0 }), /^E-IO-003: /);
-    assert.deepEqual(bench.output, []);
+    assert.equal(bench.output(), "");
   }));
 
 Deno.test("addresses and missing traces", () =>
