@@ -954,9 +954,11 @@ export function parentRule<T extends TraceEventType>(type: T, body: TraceEventBo
 /**
  * One line without its newline: the five common keys, then the event's own in table order. A member that is `undefined`
  * or not of the event is left out.
+ *
+ * @param envelope Without `parent_id` only for a `shell_lost` whose session's first line could not be read.
  */
 export function serializeTraceEvent<T extends TraceEventType>(
-  envelope: TraceEnvelope<T>,
+  envelope: Omit<TraceEnvelope<T>, "parent_id"> & { readonly parent_id?: string | null },
   body: TraceEventBody<T>,
 ): string {
   const line: Record<string, unknown> = {
