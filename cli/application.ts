@@ -17,8 +17,10 @@ import {
 } from "@stricli/core";
 import type { BuildFlags } from "./build.ts";
 import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
+import type { DoctorFlags } from "./doctor.ts";
 import type { InstallFlags } from "./install.ts";
 import type { ListFlags } from "./list.ts";
+import type { PrecompileFlags } from "./precompile.ts";
 import type { PublishFlags } from "./publish.ts";
 import { reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
@@ -350,6 +352,27 @@ const listRoute = buildCommand<ListFlags, [], MurContext>({
   docs: { brief: "List installed artifacts" },
 });
 
+const doctorRoute = buildCommand<DoctorFlags, [], MurContext>({
+  loader: loading(async () => (await import("./doctor.ts")).doctor),
+  parameters: { flags: { bind: option("Address the door would be bound to", "addr") } },
+  docs: { brief: "Say what would keep the project's capsule from running here" },
+});
+
+const precompileRoute = buildCommand<PrecompileFlags, readonly string[], MurContext>({
+  loader: loading(async () => {
+    const { precompile } = await import("./precompile.ts");
+    return (context, flags, ...archives) => precompile(context, flags, ...archives);
+  }),
+  parameters: {
+    flags: {
+      workdir: option("Nothing is stored when ~/.murmur lies inside this directory", "dir"),
+      json: toggle("Print one JSON line"),
+    },
+    positional: { kind: "array", parameter: required("Archive", "zip"), minimum: 1 },
+  },
+  docs: { brief: "Translate the components of archives for this machine" },
+});
+
 const configRoutes = buildRouteMap({
   routes: {
     get: buildCommand<Record<never, never>, [key: string], MurContext>({
@@ -425,6 +448,8 @@ const routes = buildRouteMap({
     publish: publishRoute,
     install: installRoute,
     list: listRoute,
+    doctor: doctorRoute,
+    precompile: precompileRoute,
     config: configRoutes,
     trace: traceRoutes,
     schema: schemaRoute,
