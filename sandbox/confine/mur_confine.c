@@ -15,8 +15,8 @@
  *                      cgroup_pids_max: everything is, when all processes together have more
  *
  * Control line: the byte R releases; from then on the end of the line means nothing, and what the program writes is read
- * and dropped once nobody else reads it. The end of the line without R, or any other byte, means that the runtime is
- * gone: everything is killed.
+ * and dropped here, since the runtime, which read it so far, is about to end. The end of the line without R, or any other
+ * byte, means that the runtime is gone: everything is killed.
  *
  * Signals: SIGVTALRM to H kills everything. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go on to the program's
  * group.
