@@ -7,7 +7,7 @@ import {
   type ParseOptions,
   readCapsuleManifest,
 } from "./parse_capsule_manifest.ts";
-import { ARTIFACT, EVERYTHING, EXAMPLE } from "./sample_manifests.ts";
+import { ARTIFACT, EVERYTHING, EXAMPLE } from "../../tests/support/sample_manifests.ts";
 
 const HEAD = "name: desk\nversion: '1.0'\n";
 

@@ -12,8 +12,8 @@ import { type ConfigArea } from "./manifest_error.ts";
 
 /** A feature, and where a manifest declares it. */
 interface Feature {
-  /** Block whose sentence the refusal takes. */
-  readonly area: ConfigArea;
+  /** Block whose sentence the refusal takes; `null`: an entry of `artifacts[]`. */
+  readonly area: ConfigArea | null;
   /** Dotted paths at which this manifest declares it; empty when it does not. */
   readonly declared: (manifest: CapsuleManifest) => readonly string[];
   /** What is not served, completing "this version of mur does not … yet". */
@@ -26,7 +26,7 @@ function when(condition: boolean, ...paths: string[]): string[] {
 
 const FEATURES: readonly Feature[] = [
   {
-    area: "capability",
+    area: null,
     declared: ({ artifacts }) =>
       artifacts.flatMap(({ role }, index) => when(role === "hook", `artifacts[${index}].runtime`)),
     lacks: "run hooks",
@@ -139,9 +139,12 @@ export function refuseUnsupported(manifest: CapsuleManifest): void {
     const [field] = declared(manifest);
     if (field === undefined) continue;
     const place = manifest.place(field);
+    const subject = area === null
+      ? `artifact declaration at index ${/\d+/.exec(field)?.[0] ?? 0}`
+      : `${area} config for '${field}'`;
     throw new MurError(
       "E-MAN-003",
-      `murmur.yaml: invalid ${area} config for '${field}': this version of mur does not ${lacks} yet`,
+      `murmur.yaml: invalid ${subject}: this version of mur does not ${lacks} yet`,
       { ...(place === undefined ? {} : { place }), hint: "remove it, or use a version of mur that serves it" },
     );
   }

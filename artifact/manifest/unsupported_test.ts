@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { parseCapsuleManifest } from "./parse_capsule_manifest.ts";
+import { EXAMPLE } from "../../tests/support/sample_manifests.ts";
+import { refuseUnsupported, unenforcedResources } from "./unsupported.ts";
+
+const HEAD = "name: desk\nversion: '1.0'\n";
+const DRIVER =
+  "artifacts: [{name: d, version: '1', runtime: driver, gateway: {endpoint: 'https://h', keyless: true}}]\n";
+
+function read(text: string) {
+  return parseCapsuleManifest(text, "murmur.yaml").manifest;
+}
+
+/** What is not served, with the field that is named. */
+const ROWS: readonly (readonly [string, string])[] = [
+  ["artifact declaration at index 0", `${HEAD}artifacts: [{name: h, version: '1', runtime: hook}]\n`],
+  ["inference.transport", `${HEAD}inference: {transport: process, command: codex}\n`],
+  [
+    "inference.alternates",
+    `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, alternates: [{name: a, model: n, driver: {artifact: d}}]}\ncontrol: {settings: [inference.driver]}\n`,
+  ],
+  ["capabilities.spawn.allow", `${HEAD}capabilities: {spawn: {allow: [a/b]}}\n`],
+  ["capabilities.peer_fetch", `${HEAD}capabilities: {peer_fetch: {allow: [h]}}\n`],
+  ["capabilities.plan.submit", `${HEAD}capabilities: {plan: {submit: true}}\n`],
+  ["capabilities.install", `${HEAD}capabilities: {install: {tool: ['*']}}\n`],
+  ["context.retain", `${HEAD}context: {retain: {max_age: 1d}}\n`],
+  ["trace.retain", `${HEAD}trace: {retain: {max_age: 1d}}\n`],
+  ["observability.otel_endpoint", `${HEAD}observability: {otel_endpoint: 'http://h'}\n`],
+  ["observability.eval", `${HEAD}observability: {eval: {}}\n`],
+  ["network.authentication", `${HEAD}network: {authentication: {scheme: bearer}}\n`],
+  ["network.hosts", `${HEAD}network: {hosts: [h]}\n`],
+  ["network.origins", `${HEAD}network: {origins: ['https://h']}\n`],
+  ["network.a2a_compat", `${HEAD}network: {a2a_compat: [rest]}\n`],
+  ["lifecycle.after_task", `${HEAD}lifecycle: {task_acceptance: queue, after_task: sleep}\n`],
+  ["exports.files", `${HEAD}exports: {files: {root: out, mode: read-only}}\n`],
+  ["exports.peer_files", `${HEAD}exports: {peer_files: {root: out}}\n`],
+  ["exports.peer_tasks", `${HEAD}exports: {peer_tasks: {accept: true}}\n`],
+  [
+    "control",
+    `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}}\ncontrol: {settings: [inference.max_tokens]}\n`,
+  ],
+];
+
+for (const [field, text] of ROWS) {
+  Deno.test(`not served yet, and said so: ${field}`, () => {
+    assert.throws(() => refuseUnsupported(read(text)), (error) => {
+      assert.ok(error instanceof Error && "code" in error && error.code === "E-MAN-003");
+      assert.match(
+        error.message,
+        /^murmur\.yaml: invalid .+: this version of mur does not .+ yet$/,
+      );
+      assert.ok(error.message.includes(field.includes(" ") ? field : `'${field}'`), error.message);
+      assert.ok("place" in error && error.place !== undefined);
+      return true;
+    });
+  });
+}
+
+Deno.test("what is served passes, and so does what is written and asks for nothing", () => {
+  const texts = [
+    HEAD,
+    `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, compaction: {threshold: 0.5}}\ncontext: {max_tokens: 5}\n`,
+    `${HEAD}artifacts: [{name: t, version: '1', capabilities: {state: {}, filesystem: {scope: a}}}]\n`,
+    `${HEAD}capabilities: {plan: {submit: false}, spawn: {allow: []}, shell: {allow: [jq]}, filesystem: {read_only: [a]}, limits: {instances: 1}, resources: {max_processes: 5}, containment: advisory}\n`,
+    `${HEAD}exports: {peer_tasks: {accept: false}}\ncontrol: {settings: []}\nnetwork: {hosts: [], internal_port: 8080}\n`,
+    `${HEAD}lifecycle: {task_acceptance: queue}\n`,
+    `${HEAD}lifecycle: {after_task: sleep}\n`,
+    `${HEAD}context: {record: off}\ntrace: {capture: content}\n`,
+  ];
+  for (const text of texts) assert.doesNotThrow(() => refuseUnsupported(read(text)), text);
+  assert.throws(() => refuseUnsupported(read(EXAMPLE)));
+});
+
+Deno.test("flags that change the lifecycle count", () => {
+  const manifest = read(`${HEAD}lifecycle: {task_acceptance: queue}\n`);
+  assert.throws(() => refuseUnsupported({ ...manifest, lifecycle: { ...manifest.lifecycle, afterTask: "sleep" } }));
+});
+
+Deno.test("written resource limits are listed as not enforced yet", () => {
+  assert.deepEqual(unenforcedResources(read(HEAD)), []);
+  assert.deepEqual(
+    unenforcedResources(read(`${HEAD}capabilities: {resources: {cpu_seconds: 5, max_processes: 1}}\n`)),
+    [
+      "capabilities.resources.max_processes",
+      "capabilities.resources.cpu_seconds",
+    ],
+  );
+});
