@@ -180,6 +180,7 @@ function search(input: Input): ToolOutcome {
   const pattern = searchPattern(need(input.pattern, "pattern", "search"), input.ignore_case === true);
   const include = input.include === undefined ? null : globPattern(input.include);
   const limit = input.max_results ?? 200;
+  const context = input.context_lines ?? 0;
   const lines: string[] = [];
   let matches = 0;
   let skipped = 0;
@@ -191,11 +192,11 @@ function search(input: Input): ToolOutcome {
       skipped++;
       continue;
     }
-    const groups = searchText(new TextDecoder().decode(bytes), pattern, input.context_lines ?? 0, limit - matches);
+    const groups = searchText(new TextDecoder().decode(bytes), pattern, context, limit - matches);
     if (groups.length === 0) continue;
     matches += groups.flat().filter(({ match }) => match).length;
-    if (lines.length > 0 && (input.context_lines ?? 0) > 0) lines.push("--");
-    lines.push(...formatGroups(file.path, groups));
+    if (lines.length > 0 && context > 0) lines.push("--");
+    lines.push(...formatGroups(file.path, groups, context));
   }
   const notes = [
     ...(matches === 0 ? ["no line matches"] : []),

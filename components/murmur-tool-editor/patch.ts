@@ -66,7 +66,7 @@ interface Hunk {
 }
 
 function parseHunks(diff: string): Hunk[] {
-  const lines = diff.replace(/\r\n/g, "\n").split("\n");
+  const lines = diff.replace(/\r\n/g, "\n").replace(/\n$/, "").split("\n");
   const hunks: Hunk[] = [];
   let headers = 0;
   for (let i = 0; i < lines.length;) {
@@ -90,6 +90,7 @@ function parseHunks(diff: string): Hunk[] {
     while (oldLeft > 0 || newLeft > 0) {
       const body = lines[i++];
       if (body === undefined) throw new PatchError(`the diff ends inside the hunk ${line}`);
+      // An empty context line often loses its leading space on the way.
       const mark = body[0] ?? " ";
       const content = body.slice(1);
       if (mark === "\\") continue;

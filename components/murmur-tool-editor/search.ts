@@ -25,13 +25,13 @@ function shortened(text: string): string {
  */
 export function searchText(text: string, pattern: RegExp, context: number, limit: number): FoundLine[][] {
   const lines = text.split("\n").map((line) => line.replace(/\r$/, ""));
+  // A final newline ends the last line; what follows it is none.
+  if (lines.at(-1) === "") lines.pop();
   const matches: number[] = [];
   for (let i = 0; i < lines.length && matches.length < limit; i++) {
     pattern.lastIndex = 0;
     if (pattern.test(lines[i] ?? "")) matches.push(i);
   }
-  // A final newline ends the last line; what follows it is none.
-  if (lines.at(-1) === "" && matches.at(-1) === lines.length - 1) matches.pop();
   const groups: FoundLine[][] = [];
   let shownTo = -1;
   for (const match of matches) {
@@ -47,10 +47,10 @@ export function searchText(text: string, pattern: RegExp, context: number, limit
   return groups;
 }
 
-/** Groups as text: `path:12:line` for a match, `path-13-line` beside one, `--` between groups. */
-export function formatGroups(path: string, groups: readonly (readonly FoundLine[])[]): string[] {
+/** Groups as text: `path:12:line` for a match, `path-13-line` beside one, `--` between groups with context. */
+export function formatGroups(path: string, groups: readonly (readonly FoundLine[])[], context: number): string[] {
   return groups.flatMap((group, index) => [
-    ...(index > 0 && group.length > 0 ? ["--"] : []),
+    ...(index > 0 && context > 0 ? ["--"] : []),
     ...group.map(({ line, text, match }) => (match ? `${path}:${line}:${text}` : `${path}-${line}-${text}`)),
   ]);
 }
