@@ -26,6 +26,8 @@ export function hiddenModeOf(args: readonly string[]): HiddenMode | null {
 export interface EmbeddedPrograms {
   /** The component host as a classic script: it is evaluated, and serves its standard input from its first statement. */
   readonly componentHost: string;
+  /** Path of the `mur-confine` that goes with it. */
+  readonly confineHelper: string;
   /** URL of the bundle itself. */
   readonly bundle: string;
 }
@@ -40,6 +42,11 @@ export function setEmbeddedPrograms(programs: EmbeddedPrograms): void {
 /** The component host a bundle carries; `null` elsewhere. */
 export function embeddedComponentHost(): string | null {
   return embedded?.componentHost ?? null;
+}
+
+/** Path of the helper that goes with a bundle; `null` elsewhere. */
+export function embeddedConfineHelper(): string | null {
+  return embedded?.confineHelper ?? null;
 }
 
 /** A helper process to start. */

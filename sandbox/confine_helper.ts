@@ -8,6 +8,7 @@
 import { writeAtomically } from "../base/atomic_file.ts";
 import { ioError, MurError } from "../base/errors.ts";
 import { murmurHome } from "../base/murmur_home.ts";
+import { embeddedConfineHelper } from "../base/program.ts";
 import { buildConfine, confineBinaryName } from "./confine_build.ts";
 
 /** Where `sudo mur setup` puts the helper; the only path its AppArmor profile names. */
@@ -39,6 +40,8 @@ export function confineHelper(): Promise<string> {
 }
 
 async function find(): Promise<string> {
+  const carried = embeddedConfineHelper();
+  if (carried !== null) return carried;
   const own = Deno.build.standalone ? await layDown(BUILT, murmurHome().compiled) : await checkoutHelper();
   return await isTrustedCopy(SYSTEM_HELPER, own) ? SYSTEM_HELPER : own;
 }
