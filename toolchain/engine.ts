@@ -22,7 +22,7 @@ const I64 = 0x7e;
 const EMPTY = 0x40;
 
 /** Wall clock of the build: 2020-01-01, in seconds, as a signed LEB128. */
-const BUILD_TIME = [0x80, 0xe1, 0xaf, 0xf0, 0x05];
+const BUILD_TIME = [0x80, 0xc2, 0xaf, 0xf0, 0x05];
 
 interface FunctionImport {
   readonly module: string;
