@@ -326,7 +326,7 @@ class CommandJudge {
       }
       for (const { operator, target } of step.redirections) {
         const signal = `redirect ${operator}`;
-        // In zsh a `!` behind the operator is part of it.
+        // In zsh a `!` right behind the operator is part of it.
         const forced = isWild(target[0], "!") && target.length > 1 ? [target, target.slice(1)] : [target];
         const refusal = this.#first(forced, directory, signal, false);
         if (refusal !== null) return refusal;

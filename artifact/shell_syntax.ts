@@ -357,7 +357,11 @@ export function shellSteps(text: string, shell: string): readonly ShellStep[] {
       i++;
       if (READS.test(token.text)) continue;
       const copied = token.text.endsWith(">&") && /^(?:[0-9]+-?|-)$/.test(wordText(following.word) ?? "");
-      if (!copied) redirections.push({ operator: token.text, target: following.word });
+      if (copied) continue;
+      redirections.push({ operator: token.text, target: following.word });
+      // In zsh a `!` of its own behind the operator is part of it.
+      const forced = shell === "zsh" && isBare(following.word, "!") ? tokens[i + 1] : undefined;
+      if (forced?.kind === "word") redirections.push({ operator: token.text, target: forced.word });
       continue;
     }
     endCommand();
