@@ -307,7 +307,6 @@ Deno.test("a change that fails, gives nothing or gives an invalid lock leaves th
 function pinning(directory: string, prefix: string, count: string) {
   const script = `
     const { updateLock, pinArtifact, EMPTY_LOCK } = await import(${JSON.stringify(LOCK_MODULE)});
-    console.log("ready");
     for (let i = 0; i < ${count}; i++) {
       const pin = { name: ${JSON.stringify(prefix)} + i % 200, version: String(i), platform: null, sha256: ${
     JSON.stringify(HASH)
@@ -315,6 +314,7 @@ function pinning(directory: string, prefix: string, count: string) {
       await updateLock(${
     JSON.stringify(`${directory}/murmur.lock`)
   }, (lock) => pinArtifact(lock ?? EMPTY_LOCK, pin, { origin: "operator" }));
+      if (i === 0) console.log("ready");
     }
   `;
   return new Deno.Command(Deno.execPath(), { args: ["eval", script], cwd: REPOSITORY, stdout: "piped" }).spawn();
@@ -343,7 +343,7 @@ Deno.test("a writer killed at any moment leaves a whole lock", async () => {
       assert.ok(entries >= least, "a pin that was written is gone");
       least = entries;
     }
-    assert.ok(least > 15);
+    assert.ok(least >= 15);
     await updateLock(`${directory}/murmur.lock`, (lock) => lock);
     assert.deepEqual([...Deno.readDirSync(directory)].map((entry) => entry.name), ["murmur.lock"]);
   });

@@ -7,7 +7,14 @@ import { ioError, MurError, type MurErrorOptions, type SourcePlace, type Warning
 import { type ArtifactManifest, parseArtifactManifest } from "./manifest/artifact_manifest.ts";
 import { RootedDir } from "../base/rooted_dir.ts";
 import { isRootedError } from "../base/rooted_error.ts";
-import { MAX_ARCHIVE_BYTES, openZip, readZipEntry, type ZipArchive, type ZipEntry } from "./zip_archive.ts";
+import {
+  isSafeEntryName,
+  MAX_ARCHIVE_BYTES,
+  openZip,
+  readZipEntry,
+  type ZipArchive,
+  type ZipEntry,
+} from "./zip_archive.ts";
 import type { ZipInput } from "./zip_writer.ts";
 
 /** End of every artifact archive's name. */
@@ -39,10 +46,7 @@ export function archiveName(declared: string): string {
 export function declaredPathProblem(declared: string): string | null {
   if (/^[/\\]/.test(declared) || /^[A-Za-z]:/.test(declared)) return "it is absolute";
   if (declared.split(/[/\\]/).includes("..")) return "it has a '..' component";
-  // deno-lint-ignore no-control-regex -- control characters are what is looked for
-  if (/[\x00-\x1f\x7f]/.test(declared)) return "it holds a control character";
-  if (archiveName(declared) === "") return "it names no file";
-  return null;
+  return isSafeEntryName(archiveName(declared)) ? null : "it is no name a file of an archive can have";
 }
 
 function at(place: SourcePlace | undefined, hint?: string): MurErrorOptions {

@@ -16,7 +16,7 @@ export async function withDirectoryLock<T>(directory: string, work: () => Promis
   const held = await Deno.open(directory, { read: true });
   try {
     const deadline = Date.now() + timeout;
-    for (let pause = 2; !(await held.tryLock(true)); pause = Math.min(pause * 2, 100)) {
+    for (let pause = 2; !(await held.tryLock(true)); pause = Math.min(pause * 2, 20)) {
       if (Date.now() >= deadline) {
         throw new MurError("E-IO-003", `another process is still writing in ${directory}`, {
           hint: "wait for it to end, or stop it, and try again",
