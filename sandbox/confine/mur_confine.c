@@ -575,10 +575,12 @@ static _Noreturn void become_program(int failure_fd, int input_fd, pid_t parent)
  * the kernel kills what is left. As a first process it takes no signal but SIGKILL from outside.
  */
 static _Noreturn void be_init(int go_fd, int failure_fd, int ending_fd, int input_fd, int with_mounts) {
-  /* Before the byte that H sends, so that its end can't fall between. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) report_failure(failure_fd, "death-signal");
   char go;
   if (read(go_fd, &go, 1) != 1) _exit(EXIT_SETUP);
+  /* H may have ended before the death signal was asked for. It holds the other end of this pipe as long as it lives. */
+  struct pollfd life = {go_fd, 0, 0};
+  if (poll(&life, 1, 0) != 0) _exit(EXIT_SETUP);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   close(go_fd);
   if (with_mounts) walls[WALL_MOUNTS] = make_mounts_read_only() == 0;
@@ -995,7 +997,6 @@ static _Noreturn void guard(void) {
   watch.ending_fd = ending[0];
   close(failure[1]);
   close(go[0]);
-  close(go[1]);
   close(ending[1]);
   if (input_fd >= 0) close(input_fd);
 
