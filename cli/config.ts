@@ -42,7 +42,8 @@ interface Key {
   readonly merged?: boolean;
 }
 
-function text(value: string | null): JsonValue {
+/** A URL, its user information masked. */
+function url(value: string | null): JsonValue {
   return value === null ? null : maskedEndpoint(value);
 }
 
@@ -50,23 +51,23 @@ function list(values: readonly JsonValue[]): JsonValue {
   return values.length === 0 ? null : values;
 }
 
-function shownSource({ name, type, repo, url, token }: RegistrySource): JsonValue {
+function shownSource({ name, type, repo, url: address, token }: RegistrySource): JsonValue {
   return {
     name,
     type,
     ...(repo === null ? {} : { repo }),
-    ...(url === null ? {} : { url: maskedEndpoint(url) }),
+    ...(address === null ? {} : { url: url(address) }),
     ...(token === null ? {} : { token: "set" }),
   };
 }
 
 const KEYS: readonly Key[] = [
-  { name: "registry.default", show: (values) => text(values.registryDefault) },
-  { name: "registry.index_url", show: (values) => text(values.registryIndexUrl) },
+  { name: "registry.default", show: (values) => values.registryDefault },
+  { name: "registry.index_url", show: (values) => url(values.registryIndexUrl) },
   { name: "registry.sources", merged: true, show: (values) => list(values.sources.map(shownSource)) },
-  { name: "inference.provider", show: (values) => text(values.inferenceProvider) },
-  { name: "inference.model", show: (values) => text(values.inferenceModel) },
-  { name: "inference.endpoint", show: (values) => text(values.inferenceEndpoint) },
+  { name: "inference.provider", show: (values) => values.inferenceProvider },
+  { name: "inference.model", show: (values) => values.inferenceModel },
+  { name: "inference.endpoint", show: (values) => url(values.inferenceEndpoint) },
   {
     name: "inference.api_key",
     secret: true,
@@ -76,7 +77,7 @@ const KEYS: readonly Key[] = [
   { name: "beta.enabled", merged: true, show: (values) => list(values.betaEnabled) },
   { name: "containment", merged: true, show: (values) => values.containment },
   { name: "spend.machine_tokens_per_day", merged: true, show: (values) => values.machineTokensPerDay },
-  { name: "http.proxy", globalOnly: true, show: (values) => text(values.httpProxy) },
+  { name: "http.proxy", globalOnly: true, show: (values) => values.httpProxy },
   {
     name: "host_paths",
     globalOnly: true,

@@ -67,19 +67,20 @@ export async function readSecret(
   let bytes: Uint8Array | null;
   if (input.isTerminal()) {
     const restore = (): void => input.setRaw(false);
-    const leave = (): void => {
+    // Whoever ends this process finds the terminal as it was.
+    const leave = (status: number) => (): void => {
       restore();
-      Deno.exit(1);
+      Deno.exit(status);
     };
-    const signals = ["SIGTERM", "SIGHUP"] as const;
-    for (const signal of signals) Deno.addSignalListener(signal, leave);
+    const listeners = [["SIGTERM", leave(143)], ["SIGHUP", leave(129)]] as const;
+    for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);
     stderr.write(prompt);
     input.setRaw(true);
     try {
       bytes = await readLine(input);
     } finally {
       restore();
-      for (const signal of signals) Deno.removeSignalListener(signal, leave);
+      for (const [signal, listener] of listeners) Deno.removeSignalListener(signal, listener);
       stderr.write("\n");
     }
   } else bytes = await readAll(input);
