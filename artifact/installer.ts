@@ -10,7 +10,7 @@ import { findPin, lockConflict, type LockFile, type ResolvedArtifact } from "./l
 import { nativePlatforms } from "./native_platform.ts";
 import { type Platform, platformTag } from "./platform.ts";
 import { inspectArchive, requireIdentity } from "./publication.ts";
-import type { ArtifactSource } from "./registry/artifact_source.ts";
+import type { ArtifactSource, SourceAnswer } from "./registry/artifact_source.ts";
 import { fetchFromChain } from "./registry/source_chain.ts";
 import type { ArtifactStore } from "./store.ts";
 
@@ -62,16 +62,28 @@ export async function findArchive(
   }
   const request = { name: name.bare, version, platform: origins.platform };
   const label = version === null ? name.bare : `${name.bare}@${version}`;
-  if (version !== null) {
-    const registry = await origins.registry();
-    const answer = await registry.fetch(request);
-    if (answer.kind === "found") return { ...answer, label: `${label} from ${registry.label}`, source: null };
-    if (answer.kind === "unanswered") {
-      throw new MurError("E-IO-003", `${registry.label} did not answer: ${answer.reason}`);
-    }
+  const fromChain = async (): Promise<ArrivedArchive> => {
+    const { artifact, source } = await fetchFromChain(origins.sources(name.scope), request);
+    return { ...artifact, label: `${label} from ${source}`, source };
+  };
+  if (version === null) return await fromChain();
+  const registry = await origins.registry();
+  let answer: SourceAnswer;
+  try {
+    answer = await registry.fetch(request);
+  } catch (error) {
+    const damaged = error instanceof MurError && error.code === "E-REG-002" && registry.isLocal;
+    if (!damaged) throw error;
+    // The copy on this machine is damaged. A source that has the artifact mends it; without one, the damage is told.
+    return await fromChain().catch(() => {
+      throw error;
+    });
   }
-  const { artifact, source } = await fetchFromChain(origins.sources(name.scope), request);
-  return { ...artifact, label: `${label} from ${source}`, source };
+  if (answer.kind === "found") return { ...answer, label: `${label} from ${registry.label}`, source: null };
+  if (answer.kind === "unanswered") {
+    throw new MurError("E-IO-003", `${registry.label} did not answer: ${answer.reason}`);
+  }
+  return await fromChain();
 }
 
 /** How an archive is filed. */

@@ -119,6 +119,28 @@ Deno.test("an exact version comes from the global store first, and no source is 
   });
 });
 
+Deno.test("a damaged copy in the global store is mended by a source, and E-REG-002 when none has it", async () => {
+  const bytes = await packedArtifact({ name: "notes" });
+  const other = await packedArtifact({ name: "other" });
+  await withWorld(
+    { "1.0.0": { "notes-1.0.0.mur.zip": bytes } },
+    MANIFEST,
+    async ({ context, project, globalStore }) => {
+      await writeFiles(project, { "notes.mur.zip": bytes, "other.mur.zip": other });
+      await publish(context(), {}, "notes.mur.zip");
+      await publish(context(), {}, "other.mur.zip");
+      for (const name of ["notes", "other"]) {
+        await writeFiles(globalStore.root, {
+          [`${name}/1.0.0/${name}-1.0.0.mur.zip`]: "damaged",
+        });
+      }
+      assert.equal(await install(context(), { ...quick, global: true }, "notes@1.0.0"), 0);
+      assert.ok(await holds(globalStore, "notes"));
+      await refused(install(context(), quick, "other@1.0.0"), "E-REG-002", /expected [0-9a-f]{64}/);
+    },
+  );
+});
+
 Deno.test("a scope asks only the sources of its owner, and local asks none", async () => {
   const bytes = await packedArtifact({ name: "notes" });
   const config =

@@ -33,6 +33,8 @@ export type SourceAnswer =
 export interface ArtifactSource {
   /** What messages call it. */
   readonly label: string;
+  /** Whether what it holds is a copy on this machine, which another source may mend. */
+  readonly isLocal?: boolean;
   /** @throws {MurError} For an answer that must not be passed over, such as `E-REG-002`. */
   fetch(request: ArtifactRequest): Promise<SourceAnswer>;
 }
@@ -41,6 +43,7 @@ export interface ArtifactSource {
 export function storeSource(store: ArtifactStore, label: string): ArtifactSource {
   return {
     label,
+    isLocal: true,
     async fetch({ name, version, platform }) {
       if (version === null) return { kind: "not-found", reason: "it answers for exact versions only" };
       const loaded = await store.load(name, version, platform);
