@@ -40,6 +40,12 @@ function wholeNumber(input: string): number {
   return Number(input);
 }
 
+/** Flags of `mur trace steps`. */
+interface TraceStepsFlags {
+  readonly workdir?: string;
+  readonly verbose?: boolean;
+}
+
 /** Flags of `mur trace show`. */
 interface TraceShowFlags {
   readonly workdir?: string;
@@ -430,6 +436,21 @@ const traceRoutes = buildRouteMap({
         },
       },
       docs: { brief: "Summarise what happened in a session" },
+    }),
+    steps: buildCommand<TraceStepsFlags, [session?: string], MurContext>({
+      loader: loading(async () => {
+        const { traceSteps } = await import("./trace_steps.ts");
+        return (context, flags, session) =>
+          traceSteps(context, { ...flags, ...(session === undefined ? {} : { session }) });
+      }),
+      parameters: {
+        flags: {
+          workdir: option("Work folder whose sessions are meant (default ./workdir)", "dir"),
+          verbose: toggle("Show the inputs of tools too"),
+        },
+        positional: { kind: "tuple", parameters: [positional("Session, as for show (default @1)", "session")] },
+      },
+      docs: { brief: "Show a session as a tree of tasks, turns and calls" },
     }),
   },
   docs: { brief: "Read traces" },

@@ -1,14 +1,13 @@
 /**
  * Which containment class commands achieve here, and what is said about it (spec containment 1, 2.3, 17).
  *
- * Commands are not contained by the kernel in this version: their environment is cleared and they end with the runtime,
- * nothing else. The achieved class is therefore `advisory` on every host, and a floor above it is refused.
+ * Commands are not contained by the kernel in this version: their environment is cleared, they end with the runtime, and
+ * each has its resource limits, nothing else. The achieved class is therefore `advisory` on every host, and a floor above it is refused.
  *
  * @module
  */
 import { MurError, type Warning } from "../base/errors.ts";
 import type { CapsuleManifest, ContainmentClass } from "../artifact/manifest/capsule_manifest.ts";
-import { unenforcedResources } from "../artifact/manifest/unsupported.ts";
 
 /** What the host enforces on commands. */
 export interface ContainmentDecision {
@@ -21,6 +20,8 @@ export interface ContainmentDecision {
   readonly shortfall: string | null;
   /** `E-CAP-003` when the floor is not met. */
   readonly refusal: MurError | null;
+  /** `E-RUN-012` when a declared limit of all commands together cannot be held. */
+  readonly aggregateRefusal: MurError | null;
   readonly usernsGrant: null;
   readonly landlockAbi: null;
   /** For stderr, at staging. */
@@ -29,12 +30,23 @@ export interface ContainmentDecision {
   readonly launchWarnings: readonly Warning[];
 }
 
+/** Why the tree of commands has no cgroup. */
+export const AGGREGATE_REASON = "this version of mur places commands in no cgroup yet";
+
 function warning(code: Warning["code"], message: string): Warning {
   return { code, source: "capsule-runtime", message };
 }
 
-/** Decides for a manifest under a floor. Pure. */
-export function decideContainment(manifest: CapsuleManifest, floor: ContainmentClass): ContainmentDecision {
+/**
+ * Decides for a manifest under a floor. Pure.
+ *
+ * @param unguarded Trusted files that lie where commands may write.
+ */
+export function decideContainment(
+  manifest: CapsuleManifest,
+  floor: ContainmentClass,
+  unguarded: readonly string[] = [],
+): ContainmentDecision {
   const shortfall = floor === "advisory"
     ? null
     : manifest.capabilities.workdirExec
@@ -46,10 +58,11 @@ export function decideContainment(manifest: CapsuleManifest, floor: ContainmentC
     tier: "none",
     shortfall,
     refusal: shortfall === null ? null : refusal(manifest, floor, shortfall),
+    aggregateRefusal: aggregateRefusal(manifest),
     usernsGrant: null,
     landlockAbi: null,
     stagingWarnings: [],
-    launchWarnings: launchWarnings(manifest),
+    launchWarnings: launchWarnings(manifest, unguarded),
   };
 }
 
@@ -65,7 +78,7 @@ function refusal(manifest: CapsuleManifest, floor: ContainmentClass, shortfall: 
   );
 }
 
-function launchWarnings(manifest: CapsuleManifest): Warning[] {
+function launchWarnings(manifest: CapsuleManifest, unguarded: readonly string[]): Warning[] {
   const { capabilities } = manifest;
   if (capabilities.shellAllow.length === 0) return [];
   const warnings = [warning(
@@ -79,11 +92,29 @@ function launchWarnings(manifest: CapsuleManifest): Warning[] {
       "capabilities.shell.allow has 'bash' beside capabilities.network.allow: nothing holds its own traffic to that list here",
     ));
   }
-  const unenforced = unenforcedResources(manifest);
-  warnings.push(warning(
-    "W-SEC-034",
-    "commands are not limited as a group here (mechanism: none)" +
-      (unenforced.length === 0 ? "" : `; not enforced: ${unenforced.join(", ")}`),
-  ));
+  if (unguarded.length > 0) {
+    warnings.push(warning(
+      "W-SEC-033",
+      "files that a later launch trusts lie in the work folder, where commands may write them: " +
+        `${unguarded.join(", ")}; use another --workdir`,
+    ));
+  }
+  warnings.push(warning("W-SEC-034", `limits of all commands together are by sampling: ${AGGREGATE_REASON}`));
   return warnings;
+}
+
+/**
+ * `E-RUN-012` for a written `cgroup_*` field that no cgroup enforces here; `null` when there is none (spec containment
+ * 14.1).
+ */
+function aggregateRefusal(manifest: CapsuleManifest): MurError | null {
+  const { resources, shellAllow } = manifest.capabilities;
+  const written = [...resources.declared].find((key) => key.startsWith("cgroup_"));
+  if (written === undefined || shellAllow.length === 0) return null;
+  const place = manifest.place(`capabilities.resources.${written}`);
+  return new MurError(
+    "E-RUN-012",
+    `capabilities.resources.${written} is declared, and no cgroup can enforce it: ${AGGREGATE_REASON}`,
+    { hint: "drop the field", ...(place === undefined ? {} : { place }) },
+  );
 }

@@ -29,9 +29,20 @@ Deno.test("an advisory floor is met without a word when nothing can start comman
 
 Deno.test("allowed commands are warned about with what is not enforced", () => {
   const { launchWarnings } = decideContainment(
-    manifest("{ shell: { allow: [bash] }, network: { allow: [example.com] }, resources: { max_processes: 4 } }"),
+    manifest("{ shell: { allow: [bash] }, network: { allow: [example.com] } }"),
     "advisory",
+    ["/p/murmur.yaml"],
   );
-  assert.deepEqual(launchWarnings.map(({ code }) => code), ["W-SEC-001", "W-SEC-003", "W-SEC-034"]);
-  assert.match(launchWarnings[2]!.message, /capabilities\.resources\.max_processes/);
+  assert.deepEqual(launchWarnings.map(({ code }) => code), ["W-SEC-001", "W-SEC-003", "W-SEC-033", "W-SEC-034"]);
+  assert.match(launchWarnings[2]!.message, /\/p\/murmur\.yaml/);
+});
+
+Deno.test("a declared limit of all commands together is refused, since no cgroup holds it", () => {
+  const declared = "resources: { cgroup_pids_max: 4 }";
+  const refusal = decideContainment(manifest(`{ shell: { allow: [sh] }, ${declared} }`), "advisory").aggregateRefusal;
+  assert.equal(refusal?.code, "E-RUN-012");
+  assert.match(refusal.message, /cgroup_pids_max/);
+  assert.equal(decideContainment(manifest(`{ ${declared} }`), "advisory").aggregateRefusal, null);
+  const each = "{ shell: { allow: [sh] }, resources: { max_processes: 4 } }";
+  assert.equal(decideContainment(manifest(each), "advisory").aggregateRefusal, null);
 });

@@ -149,11 +149,3 @@ export function refuseUnsupported(manifest: CapsuleManifest): void {
     );
   }
 }
-
-/**
- * Written `capabilities.resources` fields, which this version reads and does not enforce yet, by dotted path in table
- * order. They belong into the warning about what the containment class leaves open.
- */
-export function unenforcedResources(manifest: CapsuleManifest): string[] {
-  return [...manifest.capabilities.resources.declared].map((key) => `capabilities.resources.${key}`);
-}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parseCapsuleManifest } from "./parse_capsule_manifest.ts";
 import { EXAMPLE } from "../../tests/support/sample_manifests.ts";
-import { refuseUnsupported, unenforcedResources } from "./unsupported.ts";
+import { refuseUnsupported } from "./unsupported.ts";
 
 const HEAD = "name: desk\nversion: '1.0'\n";
 const DRIVER =
@@ -74,15 +74,4 @@ Deno.test("what is served passes, and so does what is written and asks for nothi
 Deno.test("flags that change the lifecycle count", () => {
   const manifest = read(`${HEAD}lifecycle: {task_acceptance: queue}\n`);
   assert.throws(() => refuseUnsupported({ ...manifest, lifecycle: { ...manifest.lifecycle, afterTask: "sleep" } }));
-});
-
-Deno.test("written resource limits are listed as not enforced yet", () => {
-  assert.deepEqual(unenforcedResources(read(HEAD)), []);
-  assert.deepEqual(
-    unenforcedResources(read(`${HEAD}capabilities: {resources: {cpu_seconds: 5, max_processes: 1}}\n`)),
-    [
-      "capabilities.resources.max_processes",
-      "capabilities.resources.cpu_seconds",
-    ],
-  );
 });

@@ -11,6 +11,9 @@ export const CARD_EXTENSION = {
   stream: "https://docs.murmur.nexus/reference/streaming-protocol/#murmur-stream-v1",
 } as const;
 
+/** JSON-RPC methods this version's doors serve, in the order of spec door 6. */
+export const SERVED_METHODS: readonly string[] = [];
+
 /** What the card tells of one running capsule. */
 export interface CardFacts {
   readonly name: string;

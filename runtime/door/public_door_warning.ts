@@ -6,6 +6,7 @@
  */
 import type { CapsuleManifest } from "../../artifact/manifest/capsule_manifest.ts";
 import type { Warning } from "../../base/errors.ts";
+import { SERVED_METHODS } from "./agent_card.ts";
 import { addressKind, parseIpAddress } from "../../base/ip_address.ts";
 
 /** Whether a `--bind` address is one only this machine reaches: `127.0.0.0/8`, `::1`, `localhost`. */
@@ -19,14 +20,13 @@ export function isLoopbackBind(address: string): boolean {
 export function publicDoorWarning(manifest: CapsuleManifest, bind: string): Warning | null {
   const { inference, network, exports } = manifest;
   if (inference === null || network.authentication !== null || isLoopbackBind(bind)) return null;
-  const open = ["SendMessage", "SendStreamingMessage", "SubscribeToTask", "GetTask", "ListTasks", "CancelTask"];
-  open.push("murmur.WatchStream", "murmur.StopSession");
-  if (exports.files !== null) open.push("resources/files");
+  const open = [...SERVED_METHODS, ...(exports.files === null ? [] : ["resources/files"])];
+  const calls = open.length === 0 ? "read its agent card" : `call ${open.join(", ")}`;
   return {
     code: "W-SEC-032",
     source: null,
-    message: `the door is bound to ${bind} and declares no network.authentication: whoever reaches it may call ${
-      open.join(", ")
-    }; its agent card tells name, version, session id and skills. Declare network.authentication, or bind to loopback`,
+    message:
+      `the door is bound to ${bind} and declares no network.authentication: whoever reaches it may ${calls}; the card ` +
+      "tells name, version, session id and tools. Declare network.authentication, or bind to loopback",
   };
 }

@@ -54,7 +54,7 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
     staged,
     directories,
     session: { sessionId, url: null },
-    send: client.send,
+    newClient: () => createHttpClient({ proxy: proxyOf(staged), bounds: options.bounds }),
     admission: { open: false },
     // A script capsule has no trace that credential changes could go to; a standing 401 goes to the artifact.
     onCredential: () => {},

@@ -5,10 +5,11 @@
  */
 import { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
-import { createHttpClient, type HttpClient } from "../../base/http_client.ts";
+import { createHttpClient } from "../../base/http_client.ts";
 import { formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
+import { RootedDir } from "../../base/rooted_dir.ts";
 import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
@@ -19,17 +20,18 @@ import { DEFAULT_MAX_TOKENS, promptCacheKey } from "../agent/driver_protocol.ts"
 import type { Message } from "../agent/message.ts";
 import { murmurMd } from "../agent/murmur_md.ts";
 import { systemPrompt, tracedPromptSource } from "../agent/system_prompt.ts";
-import { LAUNCH_TASK } from "../agent/task_origin.ts";
+import { LAUNCH_TASK, LOST_COMMANDS_TASK } from "../agent/task_origin.ts";
 import { TokenCounter } from "../agent/token_count.ts";
 import { ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
-import { agentCard } from "../door/agent_card.ts";
+import { agentCard, SERVED_METHODS } from "../door/agent_card.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
+import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
 import { TraceWriter } from "../trace/trace_writer.ts";
 import { FrameLog } from "./frame_log.ts";
 import { installTools } from "./install_tools.ts";
@@ -97,7 +99,6 @@ class AgentSession {
   readonly #run: SessionRun;
   readonly #frames = new FrameLog();
   readonly #continuation: ContinuationSlot = { current: null };
-  readonly #client: HttpClient;
   /** What to undo, last first. */
   readonly #undo: (() => void | Promise<void>)[] = [];
   #directories!: SessionDirectories;
@@ -119,8 +120,6 @@ class AgentSession {
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
     this.#run = run;
-    this.#client = createHttpClient({ proxy: proxyOf(staged), bounds: staged.options.bounds });
-    this.#undo.push(() => this.#client.close());
   }
 
   /** Everything up to the readiness line. */
@@ -203,7 +202,40 @@ class AgentSession {
     } else if (this.#staged.lifecycle.taskAcceptance !== "none") {
       await this.#idle();
     }
+    await this.#reportLostCommands();
     return await this.#end(outcome);
+  }
+
+  /** Commands a resumed session left running and nobody heard of again, told to the agent once (spec session 13.4). */
+  async #reportLostCommands(): Promise<void> {
+    const { resumed, sessionId } = this.#staged;
+    if (resumed === null || this.#run.stop.aborted) return;
+    const text = await Deno.readTextFile(resumed.tracePath);
+    const commands = lostCommands(text);
+    if (commands.length === 0) return;
+    const taskId = newId("tsk");
+    using records = RootedDir.open(resumed.tracePath.slice(0, resumed.tracePath.lastIndexOf("/")), {
+      symlinks: "refuse",
+    });
+    const landed = markLostCommands(records, text, commands, {
+      lostSession: resumed.sessionId,
+      session: sessionId,
+      taskId,
+      nowMs: Date.now(),
+    });
+    if (landed.length === 0) return;
+    await runTask(this.#taskServices(), {
+      id: taskId,
+      contextId: resumed.contextId,
+      loadHistory: true,
+      text: [
+        `The session ${resumed.sessionId} ended while these background commands still ran. What became of them is not known:`,
+        ...landed.map(({ workId, binary, command }) => `- ${workId}: ${binary} ${command}`),
+      ].join("\n"),
+      source: "detached_lost",
+      standing: LOST_COMMANDS_TASK,
+      overDoor: false,
+    }, this.#run.stop);
   }
 
   async #end(outcome: TaskOutcome | null): Promise<SessionOutcome> {
@@ -283,7 +315,7 @@ class AgentSession {
       version: manifest.version,
       sessionId,
       port: this.#listener.port,
-      methods: [],
+      methods: SERVED_METHODS,
       tools: this.#inventory().map(({ name }) => name),
       shell: manifest.capabilities.shellAllow.length > 0,
       network: manifest.capabilities.networkAllow.length > 0,
@@ -348,7 +380,7 @@ class AgentSession {
       staged: this.#staged,
       directories: this.#directories,
       session: { sessionId, url },
-      send: this.#client.send,
+      newClient: () => createHttpClient({ proxy: proxyOf(this.#staged), bounds: this.#staged.options.bounds }),
       admission: this.#spend,
       onCredential: (artifact, isDriver, event) =>
         isDriver

@@ -11,6 +11,7 @@ import type {
   JsonObject,
   JsonValue,
 } from "../../artifact/manifest/capsule_manifest.ts";
+import { AGGREGATE_REASON } from "../../sandbox/containment_class.ts";
 
 /** What the host and the launch add to the manifest. */
 export interface ScopeFacts {
@@ -103,7 +104,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     io_max: {
       declared_bytes_per_sec: capabilities.resources.cgroupIoBytesPerSec,
       status: subprocesses ? "unavailable" : "not-required",
-      ...(subprocesses ? { reason: "commands are not placed in a cgroup" } : {}),
+      ...(subprocesses ? { reason: AGGREGATE_REASON } : {}),
     },
     filesystem_boundary: {
       restriction: "advisory",
@@ -115,7 +116,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     private_mounts: false,
     pid_namespace: false,
     aggregate_limits: subprocesses
-      ? { mechanism: "none", reason: "commands are not limited as a group" }
+      ? { mechanism: "sampling", reason: AGGREGATE_REASON }
       : { mechanism: "not-required" },
     trusted_files: { guarded: facts.trustedFiles.guarded, unguarded: facts.trustedFiles.unguarded },
     component_host: facts.componentHost,

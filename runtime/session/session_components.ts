@@ -5,7 +5,7 @@
  * @module
  */
 import { artifactNetworkRules, artifactPreopen, artifactStateStore } from "../../artifact/capability_policy.ts";
-import type { HttpSend } from "../../base/http_client.ts";
+import type { HttpClient, HttpSend } from "../../base/http_client.ts";
 import { ioError, MurError, reasonOf } from "../../base/errors.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
@@ -27,7 +27,8 @@ export interface ComponentBinding {
   readonly staged: StagedSession;
   readonly directories: Pick<SessionDirectories, "workdir" | "runtime">;
   readonly session: SessionFacts;
-  readonly send: HttpSend;
+  /** A client with connections of its own; each artifact gets one, so that none is shared. */
+  readonly newClient: () => HttpClient;
   /** Whether a metered gateway may send now. */
   readonly admission: { readonly open: boolean };
   /** Takes changes of credentials for the trace. */
@@ -52,28 +53,39 @@ export function bindComponents(binding: ComponentBinding): SessionComponents {
   const specs = new Map<string, ComponentSpec>();
   const gateways = new Map<string, CredentialGateway>();
   const opened: RootedDir[] = [];
+  const clients: HttpClient[] = [];
   try {
     for (const artifact of binding.staged.artifacts) {
       if (artifact.payload.kind !== "component") continue;
-      const gateway = bindGateway(artifact, binding);
+      const client = binding.newClient();
+      clients.push(client);
+      const gateway = bindGateway(artifact, binding, client.send);
       if (gateway !== null) gateways.set(artifact.entry.bareName, gateway);
       specs.set(
         artifact.entry.bareName,
-        bindOne(artifact, artifact.payload.component, gateway, binding, opened),
+        bindOne(artifact, artifact.payload.component, gateway, client.send, binding, opened),
       );
     }
   } catch (cause) {
     for (const directory of opened) directory.close();
+    for (const client of clients) client.close();
     throw cause;
   }
   return {
     specs,
     gateways,
-    close: () => opened.forEach((directory) => directory.close()),
+    close() {
+      for (const directory of opened) directory.close();
+      for (const client of clients) client.close();
+    },
   };
 }
 
-function bindGateway({ entry }: StagedArtifact, binding: ComponentBinding): CredentialGateway | null {
+function bindGateway(
+  { entry }: StagedArtifact,
+  binding: ComponentBinding,
+  send: HttpSend,
+): CredentialGateway | null {
   const gateway = binding.staged.gateways.get(entry.bareName);
   if (gateway === undefined) return null;
   return createCredentialGateway({
@@ -82,7 +94,7 @@ function bindGateway({ entry }: StagedArtifact, binding: ComponentBinding): Cred
     auth: gateway.auth,
     credential: gateway.credential,
     admission: gateway.metered ? binding.admission : null,
-    send: binding.send,
+    send,
     onEvent: (event) => binding.onCredential(entry.bareName, gateway.metered, event),
   });
 }
@@ -91,6 +103,7 @@ function bindOne(
   { entry }: StagedArtifact,
   compiled: CompiledComponent,
   gateway: CredentialGateway | null,
+  send: HttpSend,
   binding: ComponentBinding,
   opened: RootedDir[],
 ): ComponentSpec {
@@ -127,7 +140,7 @@ function bindOne(
     preopens,
     http: createOutgoingHttp({
       rules: artifactNetworkRules(entry, staged.policy).rules,
-      send: binding.send,
+      send,
       gateway: gateway?.http ?? null,
     }),
     limits: staged.manifest.capabilities.limits,

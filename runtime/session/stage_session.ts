@@ -35,13 +35,16 @@ import { refuseUnsupported } from "../../artifact/manifest/unsupported.ts";
 import { nativePlatforms } from "../../artifact/native_platform.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
 import { readOnlyInterpreters } from "../../artifact/read_only_rules.ts";
+import { unannotatedSchemaWarning } from "../../artifact/read_only_tool_input.ts";
 import { maxDecompressedBytes } from "../../artifact/zip_archive.ts";
-import { MurError } from "../../base/errors.ts";
+import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
+import { publicDoorWarning } from "../door/public_door_warning.ts";
 import { type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
 import { requireUpstreamAuth, type UpstreamHeader } from "../inference/credential_gateway.ts";
+import { type FoundCredential, gatewayWarnings } from "../inference/gateway_warnings.ts";
 import { openSpendLedger, type SpendLedger } from "../inference/spend_ledger.ts";
 import { readRecord, recordPath } from "../agent/conversation_record.ts";
 import { type PromptSource, promptSource } from "../agent/system_prompt.ts";
@@ -221,10 +224,14 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   judgeCapabilities(manifest, { afterTask: lifecycle.afterTask });
   const policy = lowerCapabilities(manifest);
   refuseUnsupported(effective);
-  const containment = decideContainment(manifest, plan.floor);
+  const containment = decideContainment(manifest, plan.floor, trustedFilesReport(plan).unguarded);
   if (containment.refusal !== null) throw containment.refusal;
+  if (containment.aggregateRefusal !== null) throw containment.aggregateRefusal;
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
   for (const warning of containment.stagingWarnings) warn(warning);
+  for (const warning of await credentialWarnings(plan, policy, credentials)) warn(warning);
+  const publicDoor = publicDoorWarning(manifest, options.bind);
+  if (publicDoor !== null) warn(publicDoor);
   const background = backgroundCommandWarning(manifest, lifecycle);
   if (background !== null) warn(background);
   const sessionId = newId("ses");
@@ -346,6 +353,25 @@ async function readCredentials(plan: LaunchPlan): Promise<ReadonlyMap<string, Cr
   return found;
 }
 
+/** `W-SEC-025`, `-027`, `-028`, `-030`. */
+export async function credentialWarnings(
+  plan: LaunchPlan,
+  policy: CapabilityPolicy,
+  credentials: ReadonlyMap<string, CredentialSource | null>,
+): Promise<readonly Warning[]> {
+  const found = new Map<string, FoundCredential>();
+  for (const [artifact, source] of credentials) {
+    if (source === null) found.set(artifact, { kind: "keyless" });
+    else if (source.name === null) found.set(artifact, { kind: "manifest" });
+    else if (source.kind === "config" || source.kind === "environment") {
+      found.set(artifact, { kind: source.kind, name: source.name });
+    }
+  }
+  const file = plan.options.home.config;
+  const mode = await Deno.stat(file).then((info) => info.mode, () => null);
+  return gatewayWarnings(plan.manifest, policy, found, { file, mode });
+}
+
 async function stageArtifacts(
   plan: LaunchPlan,
   pins: ReadonlyMap<string, ArtifactPin> | null,
@@ -376,6 +402,10 @@ async function stageArtifacts(
       requireOwnPlatform(entry, artifact.payload.bytes);
     }
     if (entry.role === "driver") requireHttpDriver(artifact);
+    if (entry.role === "tool" && artifact.manifest !== null && manifest.capabilities.readOnly.length > 0) {
+      const unannotated = unannotatedSchemaWarning(entry.bareName, artifact.manifest.inputSchema);
+      if (unannotated !== null) options.warn(unannotated);
+    }
     staged.push(artifact);
   }
   return staged;

@@ -10,6 +10,7 @@ import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { afterThreadedTask } from "../agent/driver_continuation.ts";
 import { type Message, userMessage } from "../agent/message.ts";
 import type { ConversationRecord } from "../agent/conversation_record.ts";
+import { mendToolPairs } from "../agent/tool_pairs.ts";
 import type { TaskStanding } from "../agent/task_origin.ts";
 import { type AttemptEnd, type ContinuationSlot, runAttempt, type TurnLoopServices } from "../agent/turn_loop.ts";
 import { fence, fenceSource } from "../agent/untrusted_fence.ts";
@@ -88,7 +89,7 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   });
   const record = await services.openRecord(task.contextId);
   record?.beginAttempt();
-  const history = task.loadHistory ? record?.messages ?? [] : [];
+  const history = task.loadHistory ? mendToolPairs(record?.messages ?? []) : [];
   const messages = [...history, taskMessage(task)];
   record?.append(messages);
   const loop = services.loopFor(task, (entered) => record?.append(entered));
