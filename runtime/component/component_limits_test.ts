@@ -163,10 +163,9 @@ Deno.test("a guest gone from outside is told apart; the next call pays a new pro
   await using harness = new Harness();
   const spec = await harness.spec(await everythingTool());
   await harness.runtime.warmed();
-  const running = harness.do(spec, "spin");
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  const { ended } = await harness.spin(spec);
   for (const pid of harness.runtime.pids) Deno.kill(pid, "SIGKILL");
-  await failsWith(running, "crashed", "tool 'probe' crashed: signal SIGKILL");
+  await failsWith(ended, "crashed", "tool 'probe' crashed: signal SIGKILL");
 
   assert.equal(await harness.do(spec, "echo", { value: 1 }), 1);
   // Idle ones die unnoticed: the call that meets them is made again.
@@ -181,9 +180,9 @@ Deno.test("an aborted call ends with its process", async () => {
   await using harness = new Harness();
   const spec = await harness.spec(await everythingTool());
   const abort = new AbortController();
-  const running = harness.do(spec, "spin", {}, { signal: abort.signal });
-  setTimeout(() => abort.abort(), 200);
-  await failsWith(running, "aborted", "tool 'probe' was aborted");
+  const { ended } = await harness.spin(spec, abort.signal);
+  abort.abort();
+  await failsWith(ended, "aborted", "tool 'probe' was aborted");
   await failsWith(harness.do(spec, "echo", { value: 1 }, { signal: abort.signal }), "aborted", /aborted/);
   assert.equal(await harness.do(spec, "echo", { value: 1 }), 1);
 });
@@ -191,12 +190,11 @@ Deno.test("an aborted call ends with its process", async () => {
 Deno.test("closing ends everything, also a guest that spins", async () => {
   const harness = new Harness();
   const spec = await harness.spec(await everythingTool());
-  const running = harness.do(spec, "spin").then(() => null, (error: unknown) => error);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  const { ended } = await harness.spin(spec);
   const pids = harness.runtime.pids;
   assert.ok(pids.length >= 1);
   await harness[Symbol.asyncDispose]();
-  assert.ok(await running instanceof ComponentFailure);
+  await assert.rejects(ended, ComponentFailure);
   assert.deepEqual(pids.filter(isAlive), []);
 });
 

@@ -38,9 +38,15 @@ export const ROLE_EXPORTS: Readonly<Record<ComponentRole, string>> = {
   "process-driver": "murmur:driver/process@0.2.0",
 };
 
-/** The `murmur:` interfaces with functions that the component host answers, and the roles they are linked for. */
+/**
+ * The `murmur:` interfaces with functions that the component host answers, and the roles they are linked for.
+ *
+ * `tool/run` is there for its types: engines that bind whole interfaces import its function too, and calling it traps
+ * (spec components 2.9).
+ */
 const LINKED: Readonly<Record<string, readonly ComponentRole[]>> = {
   "murmur:tool-registry/invoke@0.1.0": ["capsule"],
+  "murmur:tool/run@0.1.0": ["capsule"],
   "murmur:text/chunks@0.1.0": ["tool", "driver"],
   "murmur:task/task@0.1.0": ["tool", "driver"],
 };

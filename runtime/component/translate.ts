@@ -32,7 +32,9 @@ function toFunctionBody(text: string): string {
 /** The import names that the code takes functions or resources from. */
 function usedImportsOf(text: string): string[] {
   const names = new Set<string>();
-  for (const match of text.matchAll(/^\s*const \{[^}]*\} = imports\['([^']+)'\];$/gm)) names.add(match[1]!);
+  for (const match of text.matchAll(/(?<![\w$.])imports(?:\.([\w$]+)|\['([^']+)'\])/g)) {
+    names.add(match[1] ?? match[2]!);
+  }
   return [...names].sort();
 }
 

@@ -62,6 +62,11 @@ export function murmurInterfaces(pipe: Pipe) {
         return decoder.decode(body);
       },
     },
+    "murmur:tool/run": {
+      run(): never {
+        throw new Error("murmur:tool/run is imported for its types; a tool is called by murmur:tool-registry/invoke");
+      },
+    },
     "murmur:tool-registry/invoke": {
       invoke(name: string, input: WitToolInput): WitToolResult {
         const value = { name, data: input.data ?? null, logPath: input.logPath ?? null };

@@ -268,6 +268,7 @@ const operations = {
   echo: ({ value }) => value,
   environment: () => environment.getEnvironment(),
   spin() {
+    chunks.emitChunk("spinning");
     for (;;);
   },
   chunks({ count, size }) {

@@ -92,6 +92,16 @@ export class Harness implements AsyncDisposable {
     return outcome.error ?? outcome.ok;
   }
 
+  /** Starts a guest that spins, and waits until it does. */
+  async spin(spec: ComponentSpec, signal?: AbortSignal): Promise<{ readonly ended: Promise<unknown> }> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const context: CallContext = { emitChunk: () => resolve(), ...(signal === undefined ? {} : { signal }) };
+    const ended = this.do(spec, "spin", {}, context);
+    ended.catch(() => {});
+    await Promise.race([promise, ended]);
+    return { ended };
+  }
+
   call(spec: ComponentSpec, data: unknown, context: CallContext = {}): Promise<ToolResult> {
     return this.runtime.callTool(spec, { data: JSON.stringify(data), logPath: null }, context);
   }

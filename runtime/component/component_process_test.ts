@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { type CallContext, ComponentFailure } from "./component_runtime.ts";
+import { textTool } from "./testing/guests.ts";
+import { eventually, Harness, isAlive } from "./testing/harness.ts";
+
+function hostile(behaviour: string, componentHostStart = 20_000): Harness {
+  return new Harness({
+    bounds: { componentIdle: 30_000, componentHostStart },
+    startOverride: (memoryBytes) => ({
+      command: Deno.execPath(),
+      args: [
+        "run",
+        "--quiet",
+        "--no-lock",
+        "-A",
+        new URL("./testing/hostile_host.ts", import.meta.url).href,
+        behaviour,
+      ],
+      env: { DENO_DIR: Deno.env.get("DENO_DIR") ?? "", HOME: Deno.env.get("HOME") ?? "", PATH: "" },
+      preamble: null,
+      memoryBytes,
+    }),
+  });
+}
+
+let tool: Promise<Uint8Array<ArrayBuffer>> | undefined;
+
+async function callOf(harness: Harness, context: CallContext = {}): Promise<unknown> {
+  const spec = await harness.spec(await (tool ??= textTool("(i32.const 1024)")));
+  return await harness.call(spec, null, context).catch((error: unknown) => error);
+}
+
+const VIOLATIONS = [
+  ...["unknown-type", "runtime-type", "garbage", "huge-frame", "huge-message", "second-greeting"],
+  ...["result-before-entry", "second-entry", "unknown-end", "unknown-status", "result-no-json", "negative-count"],
+  ...["bad-utf8-chunk", "unknown-request", "unknown-file-request", "two-requests", "old-id", "foreign-handle"],
+  ...["input-of-a-tool", "unknown-stream"],
+];
+
+for (const behaviour of VIOLATIONS) {
+  Deno.test(`a host that breaks the protocol is killed: ${behaviour}`, async () => {
+    await using harness = hostile(behaviour);
+    let chunks = 0;
+    const context: CallContext = {
+      emitChunk: () => chunks++,
+      requestInput: () => new Promise(() => {}),
+    };
+    const end = await callOf(harness, context);
+    assert.ok(end instanceof ComponentFailure, JSON.stringify(end));
+    assert.equal(end.kind, "crashed", end.message);
+    assert.match(end.message, /^tool 'probe' crashed: it broke the protocol \(/);
+    assert.equal(chunks, 0);
+  });
+}
+
+Deno.test("an orderly host of another program is as good", async () => {
+  await using harness = hostile("orderly");
+  assert.equal((await callOf(harness) as { status: string }).status, "passed");
+});
+
+Deno.test("a host that ends by itself is told apart by how", async () => {
+  await using harness = hostile("exit");
+  const end = await callOf(harness);
+  assert.ok(end instanceof ComponentFailure);
+  assert.equal(end.message, "tool 'probe' crashed: exit code 3");
+});
+
+Deno.test("a host that closes its output and stays is killed", async () => {
+  const greeting = String.raw`\011\000\000\000\100\000\000\000\000\000\000\000\000`;
+  await using harness = new Harness({
+    startOverride: (memoryBytes) => ({
+      command: "/bin/sh",
+      args: ["-c", `printf '${greeting}'; exec sleep 1000 >&- 2>&-`],
+      env: { PATH: "/usr/bin:/bin" },
+      preamble: null,
+      memoryBytes,
+    }),
+  });
+  await harness.runtime.warmed();
+  const pids = harness.runtime.pids;
+  const end = await callOf(harness);
+  assert.ok(end instanceof ComponentFailure);
+  assert.equal(end.kind, "crashed");
+  await eventually(() => !pids.some(isAlive));
+});
+
+Deno.test("a host that never greets is given up", async () => {
+  await using harness = hostile("silent", 1_500);
+  const end = await callOf(harness);
+  assert.ok(end instanceof ComponentFailure);
+  assert.equal(end.message, "tool 'probe' crashed: the host process did not start");
+  await eventually(() => harness.runtime.pids.every(isAlive));
+});
+
+Deno.test("a host that speaks before or after its call is killed, and not used again", async () => {
+  await using early = hostile("early-frame");
+  const [first] = early.runtime.pids;
+  await eventually(() => !isAlive(first!));
+
+  await using late = hostile("frame-after-result");
+  const chunks: string[] = [];
+  assert.equal((await callOf(late, { emitChunk: (text) => chunks.push(text) }) as { status: string }).status, "passed");
+  const [pid] = late.runtime.pids;
+  await eventually(() => !isAlive(pid!));
+  assert.deepEqual(chunks, []);
+});
+
+Deno.test("a host that does not bound its guest's output is bounded here", async () => {
+  await using harness = hostile("output-flood");
+  let bytes = 0;
+  const lines: string[] = [];
+  await callOf(harness, {
+    output: (_, line) => {
+      bytes += line.length;
+      lines.push(line);
+    },
+  });
+  assert.ok(bytes <= (1 << 20) + 200, String(bytes));
+  assert.match(lines.at(-1)!, new RegExp(`^\\(${10_000_000 - (1 << 20)} bytes`));
+});
