@@ -21,7 +21,7 @@ import {
   YamlProblem,
   type YamlSource,
 } from "./manifest/yaml_source.ts";
-import { parseNetworkRule } from "./network_rules.ts";
+import { readNetworkRule } from "./network_rules.ts";
 
 /** Where `mur install` looks for artifacts. */
 export interface RegistrySource {
@@ -99,13 +99,9 @@ export interface ParsedConfiguration {
 
 /** The proxy a text names, in the form `http(s)://host[:port]`; `null` when it is none. */
 export function parseProxy(text: string): string | null {
-  try {
-    const rule = parseNetworkRule(text);
-    return rule.scheme === null ? null : new URL(`${rule.scheme}://${rule.host}:${rule.port}`).origin;
-  } catch (error) {
-    if (error instanceof MurError) return null;
-    throw error;
-  }
+  const rule = readNetworkRule(text);
+  if ("problem" in rule || rule.scheme === null) return null;
+  return new URL(`${rule.scheme}://${rule.host}:${rule.port}`).origin;
 }
 
 /** Reads the values of one file. */

@@ -71,38 +71,33 @@ function normalHost(host: string): string | null {
   }
 }
 
-/**
- * Parses one entry of `network.allow` or `peer_fetch.allow`.
- *
- * @throws {MurError} `E-CAP-001`, `invalid network allow entry '<entry>': <reason>`.
- */
-export function parseNetworkRule(entry: string): NetworkRule {
+/** What a reader is told beside a refused entry. */
+export const NETWORK_RULE_HINT = "write a host, host:port, or http(s)://host[:port], with nothing behind it";
+
+/** Reads one entry of an allow list: the rule, or why it is none. */
+export function readNetworkRule(entry: string): NetworkRule | { readonly problem: string } {
   const text = entry.trim();
-  const refuse = (reason: string): never => {
-    throw new MurError("E-CAP-001", `invalid network allow entry '${shown(text)}': ${reason}`, {
-      hint: "write a host, host:port, or http(s)://host[:port], with nothing behind it",
-    });
-  };
-  if (text === "") return refuse("it is empty");
-  if (text.length > MAX_ENTRY) return refuse(`it is longer than ${MAX_ENTRY} characters`);
-  if (FORBIDDEN.test(text)) return refuse("it contains a blank, a control character or a backslash");
+  const refused = (problem: string) => ({ problem });
+  if (text === "") return refused("it is empty");
+  if (text.length > MAX_ENTRY) return refused(`it is longer than ${MAX_ENTRY} characters`);
+  if (FORBIDDEN.test(text)) return refused("it contains a blank, a control character or a backslash");
 
   let scheme: HttpScheme | null = null;
   let authority = text;
   const separator = text.indexOf("://");
   if (separator >= 0) {
     const written = text.slice(0, separator).toLowerCase();
-    if (written !== "http" && written !== "https") return refuse("the scheme must be http or https");
+    if (written !== "http" && written !== "https") return refused("the scheme must be http or https");
     scheme = written;
     authority = text.slice(separator + 3);
     // One `/` may end a URL; it is not a path.
     if (authority.endsWith("/") && !authority.slice(0, -1).includes("/")) authority = authority.slice(0, -1);
   }
-  if (authority.includes("?")) return refuse("a query is not allowed");
-  if (authority.includes("#")) return refuse("a fragment is not allowed");
-  if (authority.includes("/")) return refuse("a path is not allowed");
-  if (authority.includes("@")) return refuse("user information is not allowed");
-  if (authority.includes("*")) return refuse("wildcards are not supported");
+  if (authority.includes("?")) return refused("a query is not allowed");
+  if (authority.includes("#")) return refused("a fragment is not allowed");
+  if (authority.includes("/")) return refused("a path is not allowed");
+  if (authority.includes("@")) return refused("user information is not allowed");
+  if (authority.includes("*")) return refused("wildcards are not supported");
 
   let host = authority;
   let port: number | null = scheme === null ? null : DEFAULT_PORT[scheme];
@@ -111,13 +106,26 @@ export function parseNetworkRule(entry: string): NetworkRule {
   if (colon >= 0) {
     host = authority.slice(0, colon);
     const number = portNumber(authority.slice(colon + 1));
-    if (number === null) return refuse("the port is not a number from 0 to 65535");
+    if (number === null) return refused("the port is not a number from 0 to 65535");
     port = number;
   }
-  if (host === "") return refuse("it has no host");
+  if (host === "") return refused("it has no host");
   const normal = normalHost(host);
-  if (normal === null) return refuse("it is not a valid host name or address");
+  if (normal === null) return refused("it is not a valid host name or address");
   return { entry: text, scheme, host: normal, port };
+}
+
+/**
+ * Parses one entry of `network.allow` or `peer_fetch.allow`.
+ *
+ * @throws {MurError} `E-CAP-001`, `invalid network allow entry '<entry>': <reason>`.
+ */
+export function parseNetworkRule(entry: string): NetworkRule {
+  const rule = readNetworkRule(entry);
+  if (!("problem" in rule)) return rule;
+  throw new MurError("E-CAP-001", `invalid network allow entry '${shown(entry.trim())}': ${rule.problem}`, {
+    hint: NETWORK_RULE_HINT,
+  });
 }
 
 /**

@@ -4,10 +4,9 @@
  *
  * @module
  */
-import { MurError, reasonOf } from "../../base/errors.ts";
 import { bareHalf, parseArtifactName } from "../artifact_name.ts";
 import { INSTALL_PATTERN_FORMS, isInstallPattern } from "../install_pattern.ts";
-import { parseNetworkRule } from "../network_rules.ts";
+import { NETWORK_RULE_HINT, readNetworkRule } from "../network_rules.ts";
 import {
   type ArtifactGrant,
   type ArtifactRole,
@@ -19,6 +18,7 @@ import {
   type ProcessLimits,
   type StagedRuntimeGrant,
 } from "./capsule_manifest.ts";
+import { maskedEndpoint } from "./gateway_endpoint.ts";
 import type { Refusals } from "./manifest_error.ts";
 import type { BlockReader } from "./manifest_reader.ts";
 import { shownValue } from "./shown_value.ts";
@@ -61,18 +61,14 @@ function readPeerFetch(reader: BlockReader, refuse: Refusals): string[] | null {
   const allow = block.texts("allow") ?? [];
   if (allow.length === 0) throw refuse.config("capability", block.at("allow"), "must contain at least one entry");
   allow.forEach((entry, index) => {
-    try {
-      parseNetworkRule(entry);
-    } catch (error) {
-      if (!(error instanceof MurError)) throw error;
-      const reason = reasonOf(error).replace(/^.*?': /, "");
-      throw refuse.config(
-        "capability",
-        `${block.at("allow")}[${index}]`,
-        `'${shownValue(entry)}': ${reason}`,
-        error.hint,
-      );
-    }
+    const rule = readNetworkRule(entry);
+    if (!("problem" in rule)) return;
+    throw refuse.config(
+      "capability",
+      `${block.at("allow")}[${index}]`,
+      `'${shownValue(maskedEndpoint(entry))}': ${rule.problem}`,
+      NETWORK_RULE_HINT,
+    );
   });
   return allow;
 }

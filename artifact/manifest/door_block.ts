@@ -4,8 +4,7 @@
  * @module
  */
 import { isScalar, isSeq } from "yaml";
-import { MurError } from "../../base/errors.ts";
-import { parseNetworkRule } from "../network_rules.ts";
+import { readNetworkRule } from "../network_rules.ts";
 import type { Capabilities, CapsuleManifest } from "./capsule_manifest.ts";
 import { DOOR_SCOPES, parseDoorScope } from "./door_scopes.ts";
 import type { Refusals } from "./manifest_error.ts";
@@ -70,25 +69,16 @@ function readAuthentication(network: BlockReader, refuse: Refusals): CapsuleMani
 
 /** A host name without port, scheme or wildcard, in the form a `Host` header is compared in. */
 function readHost(text: string): string | null {
-  try {
-    const rule = parseNetworkRule(text);
-    return rule.scheme === null && rule.port === null ? rule.host : null;
-  } catch (error) {
-    if (error instanceof MurError) return null;
-    throw error;
-  }
+  const rule = readNetworkRule(text);
+  return !("problem" in rule) && rule.scheme === null && rule.port === null ? rule.host : null;
 }
 
 /** A web origin in its serialized form, or `null`: `http(s)://host[:port]` and nothing behind. */
 function readOrigin(text: string): string | null {
   if (text.endsWith("/")) return null;
-  try {
-    const rule = parseNetworkRule(text);
-    return rule.scheme === null ? null : new URL(`${rule.scheme}://${rule.host}:${rule.port}`).origin;
-  } catch (error) {
-    if (error instanceof MurError) return null;
-    throw error;
-  }
+  const rule = readNetworkRule(text);
+  if ("problem" in rule || rule.scheme === null) return null;
+  return new URL(`${rule.scheme}://${rule.host}:${rule.port}`).origin;
 }
 
 /** Reads the block (spec manifest 10, 19 rule 8). @throws {MurError} `E-MAN-003`. */
