@@ -17,7 +17,6 @@ const EXTERNAL = [
   "esbuild",
   "typescript",
   "componentize-qjs",
-  "@bytecodealliance/jco-transpile",
   "@bytecodealliance/jco-transpile/component",
   "@bytecodealliance/jco-transpile/wasm-tools",
 ];
