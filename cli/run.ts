@@ -4,6 +4,7 @@
  * @module
  */
 import { DEFAULT_LIMITS } from "../artifact/manifest/capabilities_block.ts";
+import { hardenProcess } from "../base/process_hardening.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { createComponentRuntime } from "../runtime/component/create_component_runtime.ts";
@@ -25,6 +26,8 @@ const TERMINATED = 143;
 /** Runs a capsule. */
 export async function run(context: CliContext, flags: RunFlags): Promise<number> {
   checkFlags(flags);
+  // Before anything is read that another process of this user must not see.
+  hardenProcess();
   const json = flags.json ?? false;
   // Where the lines for people go: stdout carries the answer alone under --output text, one JSON line under --json.
   const lines: TextOutput | null = json ? null : flags.output === "text" ? context.stderr : context.stdout;
