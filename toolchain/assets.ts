@@ -7,6 +7,7 @@
  */
 import { AUTHOR_GLOBALS } from "./author_globals.ts";
 import { bundleLibrary } from "./bundle.ts";
+import { loadEngine } from "./engine.ts";
 import { packageFile } from "./package_file.ts";
 
 /** Texts by file name. Plain JSON. */
@@ -19,6 +20,8 @@ export interface Assets {
   readonly types: Readonly<Record<string, string>>;
   /** TypeScript's `lib.*.d.ts`. */
   readonly lib: Readonly<Record<string, string>>;
+  /** The prepared JavaScript engine in Base64; taken from `componentize-qjs` when absent. */
+  readonly engine?: string;
 }
 
 /** The modules authors import as `murmur/<name>`. */
@@ -37,15 +40,23 @@ export function useAssets(given: Assets): void {
   current = Promise.resolve(given);
 }
 
-/** Reads and bundles everything from the checkout this module lies in. */
-export async function collectAssets(): Promise<Assets> {
+/**
+ * Reads and bundles everything from the checkout this module lies in.
+ *
+ * @param withEngine The engine too, which a program in one file has to carry.
+ */
+export async function collectAssets(withEngine = false): Promise<Assets> {
   const [wit, types, lib] = await Promise.all([
     readWit(new URL("../wit/", import.meta.url)),
-    readTexts(new URL("../guest/", import.meta.url), (name) => name.endsWith(".ts") && !name.endsWith("_test.ts")),
+    readTexts(
+      new URL("../guest/", import.meta.url),
+      (name) => name.endsWith(".ts") && !/_test\.ts$|^testing_/.test(name),
+    ),
     readTexts(new URL(".", packageFile("typescript")), (name) => /^lib\..*\.d\.ts$/.test(name)),
   ]);
   const library = await bundleLibrary(types, AUTHOR_MODULES);
-  return { wit, library, types: { ...types, "globals.d.ts": AUTHOR_GLOBALS }, lib };
+  const collected = { wit, library, types: { ...types, "globals.d.ts": AUTHOR_GLOBALS }, lib };
+  return withEngine ? { ...collected, engine: (await loadEngine()).toBase64() } : collected;
 }
 
 async function readTexts(folder: URL, wanted: (name: string) => boolean): Promise<Record<string, string>> {

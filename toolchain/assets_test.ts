@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { assets, AUTHOR_MODULES, collectAssets, useAssets } from "./assets.ts";
 import { bundleComponent } from "./bundle.ts";
+import { loadEngine } from "./engine.ts";
 import { checkTypes } from "./type_check.ts";
 
 Deno.test("the assets are plain JSON, complete and the same every time", async () => {
@@ -37,4 +38,9 @@ Deno.test("the assets are plain JSON, complete and the same every time", async (
   } finally {
     await Deno.remove(directory, { recursive: true });
   }
+});
+
+Deno.test("a program in one file can carry the engine too", async () => {
+  const { engine = "" } = await collectAssets(true);
+  assert.deepEqual(Uint8Array.fromBase64(engine), await loadEngine());
 });

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { MurError, reasonOf } from "../base/errors.ts";
+import { ioError, MurError, reasonOf } from "../base/errors.ts";
 import { type Assets, assets } from "./assets.ts";
 import { bundleComponent, type ComponentRole } from "./bundle.ts";
 import { linkedWit, restoreVersions, withIdentity } from "./component_names.ts";
@@ -33,6 +33,11 @@ let engine: Promise<Uint8Array<ArrayBuffer>> | null = null;
  */
 export async function buildComponent(source: ComponentSource): Promise<{ readonly wasm: Uint8Array<ArrayBuffer> }> {
   const { entry, role } = source;
+  try {
+    await Deno.stat(entry);
+  } catch (error) {
+    throw ioError(`read ${entry}`, error);
+  }
   const given = await assets();
   const { code } = await bundleComponent(entry, role, given.library);
   await checkTypes(entry, given.types, given.lib);
@@ -46,8 +51,8 @@ export async function buildComponent(source: ComponentSource): Promise<{ readonl
 }
 
 async function makeTwice(code: string, role: ComponentRole, given: Assets): Promise<[Uint8Array, Uint8Array]> {
-  engine ??= loadEngine();
-  const directory = await Deno.makeTempDir({ prefix: "mur-build-" });
+  engine ??= given.engine === undefined ? loadEngine() : Promise.resolve(Uint8Array.fromBase64(given.engine));
+  const directory = await makeDirectory();
   try {
     for (const [name, text] of Object.entries(given.wit)) {
       const folder = name === "murmur-typescript-guest" ? directory : `${directory}/deps/${name}`;
@@ -66,6 +71,14 @@ async function makeTwice(code: string, role: ComponentRole, given: Assets): Prom
     return await Promise.all([make(), make()]);
   } finally {
     await Deno.remove(directory, { recursive: true });
+  }
+}
+
+async function makeDirectory(): Promise<string> {
+  try {
+    return await Deno.makeTempDir({ prefix: "mur-build-" });
+  } catch (error) {
+    throw ioError("make a temporary directory", error);
   }
 }
 

@@ -4,14 +4,14 @@
  * @module
  */
 import type ts from "typescript";
-import { MurError, type SourcePlace } from "../base/errors.ts";
+import { ioError, MurError, type SourcePlace } from "../base/errors.ts";
 
 /** Where the guest library's sources appear to the compiler. */
-const GUEST = "/murmur:guest";
+export const GUEST = "/murmur:guest";
 const LIB = "/murmur:lib";
 
 /** The language's own library, without the DOM. */
-const LIBS = ["lib.es2025.d.ts", "lib.esnext.disposable.d.ts"];
+export const LIBS: readonly string[] = ["lib.es2025.d.ts", "lib.esnext.disposable.d.ts"];
 
 /**
  * Text of one of TypeScript's declaration files as it is true in a component: `Intl` keeps its types, which other
@@ -39,20 +39,21 @@ export function guestLib(text: string): string {
   return kept.join("\n");
 }
 
-/**
- * Checks the types of an entry file and everything it imports beside it.
- *
- * @param entry Path of the file, as the operator would name it.
- * @throws {MurError} `E-BLD-005` with the place of the first error.
- */
-export async function checkTypes(
-  entry: string,
+async function realPath(entry: string): Promise<string> {
+  try {
+    return await Deno.realPath(entry);
+  } catch (error) {
+    throw ioError(`read ${entry}`, error);
+  }
+}
+
+/** Options and files of a compiler that knows ECMAScript and the guest library, and nothing else. */
+export function guestCompiler(
+  typescript: typeof ts,
   types: Readonly<Record<string, string>>,
   lib: Readonly<Record<string, string>>,
-): Promise<void> {
-  const { default: ts } = await import("typescript");
-  const absolute = await Deno.realPath(entry);
-  const directory = absolute.slice(0, absolute.lastIndexOf("/"));
+  directory: string,
+): { readonly options: ts.CompilerOptions; readonly host: ts.CompilerHost } {
   const options: ts.CompilerOptions = {
     strict: true,
     noEmit: true,
@@ -63,12 +64,12 @@ export async function checkTypes(
     resolveJsonModule: true,
     allowImportingTsExtensions: true,
     isolatedModules: true,
-    module: ts.ModuleKind.ESNext,
-    moduleResolution: ts.ModuleResolutionKind.Bundler,
-    moduleDetection: ts.ModuleDetectionKind.Force,
-    target: ts.ScriptTarget.ES2025,
+    module: typescript.ModuleKind.ESNext,
+    moduleResolution: typescript.ModuleResolutionKind.Bundler,
+    moduleDetection: typescript.ModuleDetectionKind.Force,
+    target: typescript.ScriptTarget.ES2025,
     types: [],
-    lib: LIBS,
+    lib: [...LIBS],
   };
 
   const virtual = (path: string): string | undefined => {
@@ -78,15 +79,16 @@ export async function checkTypes(
     return text === undefined ? undefined : guestLib(text);
   };
   const host: ts.CompilerHost = {
-    ...ts.createCompilerHost(options),
+    ...typescript.createCompilerHost(options),
     getDefaultLibFileName: () => `${LIB}/lib.es2025.d.ts`,
     getDefaultLibLocation: () => LIB,
     getCurrentDirectory: () => directory,
-    fileExists: (path) => virtual(path) !== undefined || (!path.startsWith("/murmur:") && ts.sys.fileExists(path)),
-    readFile: (path) => virtual(path) ?? ts.sys.readFile(path),
+    fileExists: (path) =>
+      virtual(path) !== undefined || (!path.startsWith("/murmur:") && typescript.sys.fileExists(path)),
+    readFile: (path) => virtual(path) ?? typescript.sys.readFile(path),
     getSourceFile: (path, languageVersion) => {
-      const text = virtual(path) ?? ts.sys.readFile(path);
-      return text === undefined ? undefined : ts.createSourceFile(path, text, languageVersion, true);
+      const text = virtual(path) ?? typescript.sys.readFile(path);
+      return text === undefined ? undefined : typescript.createSourceFile(path, text, languageVersion, true);
     },
     resolveModuleNameLiterals: (literals, containing, redirected, compilerOptions) =>
       literals.map(({ text }) => {
@@ -100,15 +102,32 @@ export async function checkTypes(
           return {
             resolvedModule: {
               resolvedFileName: `${GUEST}/${name}`,
-              extension: name.endsWith(".d.ts") ? ts.Extension.Dts : ts.Extension.Ts,
+              extension: name.endsWith(".d.ts") ? typescript.Extension.Dts : typescript.Extension.Ts,
               isExternalLibraryImport: false,
             },
           };
         }
-        return ts.resolveModuleName(text, containing, compilerOptions, host, undefined, redirected);
+        return typescript.resolveModuleName(text, containing, compilerOptions, host, undefined, redirected);
       }),
   };
+  return { options, host };
+}
 
+/**
+ * Checks the types of an entry file and everything it imports beside it.
+ *
+ * @param entry Path of the file, as the operator would name it.
+ * @throws {MurError} `E-BLD-005` with the place of the first error.
+ */
+export async function checkTypes(
+  entry: string,
+  types: Readonly<Record<string, string>>,
+  lib: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { default: ts } = await import("typescript");
+  const absolute = await realPath(entry);
+  const directory = absolute.slice(0, absolute.lastIndexOf("/"));
+  const { options, host } = guestCompiler(ts, types, lib, directory);
   const program = ts.createProgram([absolute, `${GUEST}/globals.d.ts`], options, host);
   const problems = [...program.getOptionsDiagnostics()];
   for (const file of program.getSourceFiles()) {

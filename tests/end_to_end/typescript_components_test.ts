@@ -566,6 +566,13 @@ Deno.test("a build names what is wrong, where, and how", async (t) => {
   }
 });
 
+Deno.test("an entry that is not there is an error of files", async () => {
+  await assert.rejects(
+    buildComponent({ entry: "/none/entry.ts", role: "tool", name: "x", version: "1" }),
+    (error) => error instanceof MurError && error.code === "E-IO-001",
+  );
+});
+
 Deno.test("a module without the right default export fails its calls, not the runtime", async () => {
   await using harness = new Harness();
   const spec = await harness.spec(await buildSource({ "entry.ts": "export const tool = 1;\n" }));
@@ -581,4 +588,29 @@ Deno.test("an error of the top level belongs to the call", async () => {
   const spec = await harness.spec(await buildSource({ "entry.ts": 'throw new Error("at the top");\n' }));
   const result = await harness.call(spec, {});
   assert.deepEqual([result.status, result.data], ["error", "at the top"]);
+});
+
+async function wasmtimeVersion(): Promise<string | null> {
+  try {
+    const { stdout } = await new Deno.Command("wasmtime", { args: ["--version"] }).output();
+    return new TextDecoder().decode(stdout).trim();
+  } catch {
+    return null;
+  }
+}
+
+Deno.test({
+  name: "another host accepts the component",
+  ignore: await wasmtimeVersion() === null,
+  fn: async () => {
+    const directory = await Deno.makeTempDir({ prefix: "murmur-wasmtime-" });
+    try {
+      await Deno.writeFile(`${directory}/probe.wasm`, await probeTool());
+      const args = ["compile", "-o", `${directory}/probe.cwasm`, `${directory}/probe.wasm`];
+      const { success, stderr } = await new Deno.Command("wasmtime", { args }).output();
+      assert.ok(success, new TextDecoder().decode(stderr));
+    } finally {
+      await Deno.remove(directory, { recursive: true });
+    }
+  },
 });
