@@ -2,8 +2,9 @@
  * A store of artifacts: `<root>/<name>/<version>/` with an archive, its hash and its metadata, once for a
  * platform-independent payload and once per platform for a native one (spec cli 7).
  *
- * Readers take no lock. An archive counts only with the hash file beside it, and only bytes of that hash are ever handed
- * out, so a write that is cut short at any point reads as absent or as a hash that does not match, never as an artifact.
+ * Readers take no lock unless what they read disagrees. An archive counts only with the hash file beside it, and only
+ * bytes of that hash are ever handed out, so a write that is cut short at any point reads as absent or as a hash that does
+ * not match, never as an artifact.
  *
  * @module
  */
@@ -49,9 +50,6 @@ export interface StoreEntry {
 export interface StoreListing extends ArtifactMetadata {
   readonly paths: readonly string[];
 }
-
-/** Times a reader looks again when bytes and hash disagree: another process may be replacing both. */
-const READ_ATTEMPTS = 4;
 
 /** The three files of one stored payload, in the order they are put in place: the hash makes it count. */
 const SUFFIXES = [".meta.json", ARCHIVE_SUFFIX, ".sha256"] as const;
@@ -101,17 +99,29 @@ export class ArtifactStore {
    * @throws {MurError} `E-REG-002` when the bytes do not have the recorded hash, and those of {@linkcode resolve}.
    */
   async load(name: string, version: string, platform: string | null): Promise<LoadedArtifact | null> {
-    for (let attempt = 1;; attempt++) {
-      const artifact = await this.resolve(name, version, platform);
-      if (artifact === null) return null;
-      const bytes = await readArchive(artifact.path);
-      // Removed between the two steps: what is there now decides.
-      if (bytes === null) continue;
-      const actual = await sha256Hex(bytes);
-      if (actual === artifact.sha256) return { artifact, bytes };
-      if (attempt === READ_ATTEMPTS) throw hashMismatch(artifact.path, artifact.sha256, actual);
-      await new Promise((resolve) => setTimeout(resolve, 10 * attempt));
-    }
+    const first = await this.#read(name, version, platform);
+    if (first === null || "bytes" in first) return first;
+    // Another process may be replacing archive and hash just now. While none is, what is read here is final.
+    const directory = `${this.root}/${name}/${version}`;
+    const look = () => this.#read(name, version, platform);
+    const settled = await withDirectoryLock(directory, look, { shared: true }).catch((error) => {
+      throw error instanceof MurError ? error : ioError(`lock ${directory}`, error);
+    });
+    if (settled === null || "bytes" in settled) return settled;
+    throw hashMismatch(settled.artifact.path, settled.artifact.sha256, settled.actual);
+  }
+
+  /** Reads archive and hash once; they may disagree. */
+  async #read(
+    name: string,
+    version: string,
+    platform: string | null,
+  ): Promise<LoadedArtifact | { readonly artifact: StoredArtifact; readonly actual: string } | null> {
+    const artifact = await this.resolve(name, version, platform);
+    const bytes = artifact === null ? null : await readArchive(artifact.path);
+    if (artifact === null || bytes === null) return null;
+    const actual = await sha256Hex(bytes);
+    return actual === artifact.sha256 ? { artifact, bytes } : { artifact, actual };
   }
 
   /**

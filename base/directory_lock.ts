@@ -5,18 +5,29 @@
  */
 import { MurError } from "./errors.ts";
 
+/** How a directory is locked. */
+export interface DirectoryLockOptions {
+  /** How long another holder is waited for, in milliseconds. Default: one minute. */
+  readonly timeout?: number;
+  /** Hold it beside other readers, keeping writers out. Default false. */
+  readonly shared?: boolean;
+}
+
 /**
  * Runs `work` while this process alone holds the directory's write lock: `flock(2)` on the directory itself, so that
- * nothing is left behind and a writer that dies lets go of it. Readers take no lock.
+ * nothing is left behind and a writer that dies lets go of it.
  *
- * @param timeout How long another holder is waited for, in milliseconds.
  * @throws {MurError} `E-IO-003` when another process still holds it.
  */
-export async function withDirectoryLock<T>(directory: string, work: () => Promise<T>, timeout = 60_000): Promise<T> {
+export async function withDirectoryLock<T>(
+  directory: string,
+  work: () => Promise<T>,
+  { timeout = 60_000, shared = false }: DirectoryLockOptions = {},
+): Promise<T> {
   const held = await Deno.open(directory, { read: true });
   try {
     const deadline = Date.now() + timeout;
-    for (let pause = 2; !(await held.tryLock(true)); pause = Math.min(pause * 2, 20)) {
+    for (let pause = 2; !(await held.tryLock(!shared)); pause = Math.min(pause * 2, 20)) {
       if (Date.now() >= deadline) {
         throw new MurError("E-IO-003", `another process is still writing in ${directory}`, {
           hint: "wait for it to end, or stop it, and try again",

@@ -40,12 +40,25 @@ Deno.test("the lock is let go when the work fails, and when its process is kille
     const reader = child.stdout.getReader();
     await reader.read();
     await assert.rejects(
-      () => withDirectoryLock(directory, () => Promise.resolve(), 50),
+      () => withDirectoryLock(directory, () => Promise.resolve(), { timeout: 50 }),
       (error) => error instanceof MurError && error.code === "E-IO-003" && /still writing/.test(error.message),
     );
     child.kill("SIGKILL");
     await child.status;
     await reader.cancel();
     assert.equal(await withDirectoryLock(directory, () => Promise.resolve(1)), 1);
+  });
+});
+
+Deno.test("shared holders hold it together and keep a writer out", async () => {
+  await withDirectory(async (directory) => {
+    const shared = { shared: true, timeout: 50 };
+    await withDirectoryLock(directory, async () => {
+      assert.equal(await withDirectoryLock(directory, () => Promise.resolve(1), shared), 1);
+      await assert.rejects(withDirectoryLock(directory, () => Promise.resolve(), { timeout: 50 }), MurError);
+    }, shared);
+    await withDirectoryLock(directory, async () => {
+      await assert.rejects(withDirectoryLock(directory, () => Promise.resolve(), shared), MurError);
+    });
   });
 });
