@@ -6,9 +6,13 @@
 import { writeAtomically } from "../base/atomic_file.ts";
 import { MurError } from "../base/errors.ts";
 
+/** musl's wrapper leaves out the kernel's headers, which lie among the other library's. */
+const KERNEL_HEADERS = ["/usr/include", `/usr/include/${Deno.build.arch}-linux-gnu`]
+  .flatMap((directory) => ["-idirafter", directory]);
+
 /** Compilers in the order they are tried: musl makes the smallest static binary, dynamic linking is the last resort. */
 const COMPILERS: readonly (readonly string[])[] = [
-  ["musl-gcc", "-static"],
+  ["musl-gcc", "-static", ...KERNEL_HEADERS],
   ["cc", "-static"],
   ["cc"],
 ];

@@ -19,6 +19,7 @@ const SUITES = [
   "runtime",
   "cli",
   "components",
+  "guest",
   "scripts",
   "tests/end_to_end",
 ];

@@ -1,0 +1,35 @@
+/**
+ * Runs the tests that need Debian packages. Every package of `.ci/packages` must be installed: a missing one is a failure,
+ * never a skipped test.
+ *
+ * Usage: `deno task test:system`
+ *
+ * The last line is `N passed, N failed`.
+ *
+ * @module
+ */
+import { runTests } from "./test_runner.ts";
+
+const root = decodeURIComponent(new URL("..", import.meta.url).pathname).replace(/\/$/, "");
+
+async function isInstalled(name: string): Promise<boolean> {
+  try {
+    const { success, stdout } = await new Deno.Command("dpkg-query", {
+      args: ["-W", "-f=${db:Status-Status}", name],
+      stderr: "null",
+    }).output();
+    return success && new TextDecoder().decode(stdout) === "installed";
+  } catch {
+    return false;
+  }
+}
+
+const listed = (await Deno.readTextFile(`${root}/.ci/packages`)).split("\n")
+  .map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+const missing: string[] = [];
+for (const name of listed) if (!await isInstalled(name)) missing.push(name);
+for (const name of missing) console.error(`the Debian package ${name} is not installed`);
+
+const count = await runTests({ directory: root, paths: ["tests/system"] });
+console.log(`${count.passed} passed, ${count.failed + missing.length} failed`);
+Deno.exit(count.failed + missing.length > 0 ? 1 : 0);
