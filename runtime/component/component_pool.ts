@@ -11,14 +11,24 @@ import { ComponentProcess, type LoadableComponent, type ProcessStart } from "./c
 /** Components one process holds code of before it is let go: code is never unloaded. */
 const MAX_COMPONENTS_PER_PROCESS = 16;
 
+/** Components whose code a reserve is given ahead: those called last. */
+const WARMED_COMPONENTS = 4;
+
+/** What a process is started for. */
+export type ProcessPurpose =
+  /** A call that waits for it, or the first of a launch: it must answer soon. */
+  | "call"
+  /** A reserve for later: its code is made ready in full while nobody waits. */
+  | "reserve";
+
 /** How the pool starts and keeps processes. */
 export interface PoolOptions {
   /** Starts a process whose engine allows linear memories of so many bytes. */
-  readonly start: (memoryBytes: number) => ProcessStart;
+  readonly start: (memoryBytes: number, purpose: ProcessPurpose) => ProcessStart;
   /** Memory bound of the reserve. */
   readonly reserveMemoryBytes: number;
-  /** Brings a fresh process to where a call is cheap. Its failure is the process's. */
-  readonly warm: (process: ComponentProcess) => Promise<void>;
+  /** Longest wait for a process to serve, in milliseconds. */
+  readonly startBound: number;
   /** Idle time after which a process is let go, in milliseconds. */
   readonly idleBound: number;
 }
@@ -50,12 +60,14 @@ export class ComponentPool {
   readonly #all = new Set<ComponentProcess>();
   readonly #idle: Idle[] = [];
   #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
+  /** What was called last, latest first. */
+  #recent: { readonly spec: ComponentSpec; readonly component: LoadableComponent }[] = [];
   #closed = false;
 
   /** Starts the reserve at once. */
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#refill();
+    this.#refill("call");
   }
 
   /** Processes alive now. */
@@ -81,6 +93,7 @@ export class ComponentPool {
 
   /** Takes a process for a call; it may not be ready yet. @param fresh One that nobody used or warmed. */
   acquire(spec: ComponentSpec, component: LoadableComponent, fresh = false): Lease {
+    this.#remember(spec, component);
     const owner = ownerOf(spec, component);
     const fits = (process: ComponentProcess) => !process.dead && process.memoryBytes >= spec.limits.memoryBytes;
     if (!fresh) {
@@ -99,7 +112,7 @@ export class ComponentPool {
         return this.#lease(reserve.process, owner, true);
       }
     }
-    return this.#lease(this.#start(spec.limits.memoryBytes), owner, false);
+    return this.#lease(this.#start(spec.limits.memoryBytes, "call"), owner, false);
   }
 
   /** Kills every process and waits until they are gone. */
@@ -125,7 +138,7 @@ export class ComponentPool {
           if (process.loaded >= MAX_COMPONENTS_PER_PROCESS) process.kill();
           else this.#keep(process, owner);
         }
-        this.#refill();
+        this.#refill("reserve");
       },
     };
   }
@@ -146,8 +159,8 @@ export class ComponentPool {
     this.#idle.splice(this.#idle.indexOf(idle), 1);
   }
 
-  #start(memoryBytes: number): ComponentProcess {
-    const process = new ComponentProcess(this.#options.start(memoryBytes));
+  #start(memoryBytes: number, purpose: ProcessPurpose): ComponentProcess {
+    const process = new ComponentProcess(this.#options.start(memoryBytes, purpose));
     this.#all.add(process);
     process.exited.then(() => {
       this.#all.delete(process);
@@ -158,10 +171,27 @@ export class ComponentPool {
     return process;
   }
 
+  #remember(spec: ComponentSpec, component: LoadableComponent): void {
+    const others = this.#recent.filter((other) => other.component.sha256 !== component.sha256);
+    this.#recent = [{ spec, component }, ...others].slice(0, WARMED_COMPONENTS);
+  }
+
   /** One reserve is kept. It is made after a call took the last one, when that call is over. */
-  #refill(): void {
+  #refill(purpose: ProcessPurpose): void {
     if (this.#closed || this.#reserve !== null) return;
-    const process = this.#start(this.#options.reserveMemoryBytes);
-    this.#reserve = { process, warmed: this.#options.warm(process) };
+    const process = this.#start(this.#options.reserveMemoryBytes, purpose);
+    this.#reserve = { process, warmed: this.#warm(process) };
+  }
+
+  /**
+   * Gives a reserve the code that is likely to be called next. It is compiled there and not run: no artifact's guest has
+   * been in the process before the one that takes it.
+   */
+  async #warm(process: ComponentProcess): Promise<void> {
+    if (!await process.ready(this.#options.startBound)) return;
+    for (const { spec, component } of this.#recent) {
+      if (process.memoryBytes >= spec.limits.memoryBytes) process.load(component, spec);
+    }
+    await process.settled();
   }
 }

@@ -165,6 +165,8 @@ export class ComponentProcess {
   #resolveReady!: () => void;
   #isReady = false;
   #lastId = 0;
+  /** Who waits for an answered `sync`. */
+  readonly #settled: (() => void)[] = [];
   #call: ActiveCall | null = null;
   #dead = false;
   /** Why the runtime killed it, when it did. */
@@ -254,6 +256,14 @@ export class ComponentProcess {
     const glue = new TextEncoder().encode(component.translation.glue);
     this.#send(MessageType.component, 0, { key, modules: listed }, glue);
     return null;
+  }
+
+  /** Waits until everything it was given is taken in, or it is gone. */
+  async settled(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#settled.push(resolve);
+    this.#send(MessageType.sync, 0);
+    await Promise.race([promise, this.exited]);
   }
 
   /** Runs one call of a loaded component. Never fails: how it ended is its value. */
@@ -415,6 +425,11 @@ export class ComponentProcess {
         this.#isReady = true;
         this.#resolveReady();
         return;
+      case MessageType.loaded: {
+        const waiting = this.#settled.shift();
+        if (waiting === undefined) throw new ProtocolViolation("an answer nobody asked for");
+        return waiting();
+      }
       case MessageType.entered: {
         const call = this.#active();
         if (call.entered) throw new ProtocolViolation("a second entry");

@@ -10,7 +10,7 @@ import type { Wall } from "../../sandbox/guard.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { sha256Hex } from "../../artifact/sha256.ts";
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
-import { ComponentPool } from "./component_pool.ts";
+import { ComponentPool, type ProcessPurpose } from "./component_pool.ts";
 import {
   type CallEnd,
   type CallRequest,
@@ -96,13 +96,17 @@ const REPORTED_WALLS: Partial<Readonly<Record<Wall, string>>> = {
 };
 
 /** How a host process is started here. */
-function hostStart(options: ComponentRuntimeOptions, memoryBytes: number): ProcessStart {
+function hostStart(options: ComponentRuntimeOptions, memoryBytes: number, purpose: ProcessPurpose): ProcessStart {
   const { confineHelper } = options;
   const pages = Math.min(MAX_PAGES, Math.max(1, Math.ceil(memoryBytes / PAGE_BYTES)));
   const start = programStart("component-host", {
     checkoutEntry: new URL("./host/main.ts", import.meta.url),
     script: options.hostScript ?? null,
-    v8Flags: [`--wasm-max-mem-pages=${pages}`],
+    v8Flags: [
+      `--wasm-max-mem-pages=${pages}`,
+      // A call that waits is better served by code compiled as it is reached.
+      ...(purpose === "reserve" ? ["--no-wasm-lazy-compilation"] : []),
+    ],
   });
   const own = { env: start.env, preamble: start.preamble, memoryBytes: pages * PAGE_BYTES };
   if (confineHelper === null) return { ...own, command: start.command, args: start.args };
@@ -124,12 +128,10 @@ class Runtime implements ObservableComponentRuntime {
     this.#options = options;
     this.#cache = new TranspileCache(options.compiledDirectory);
     this.#pool = new ComponentPool({
-      start: options.startOverride ?? ((memoryBytes) => hostStart(options, memoryBytes)),
+      start: options.startOverride ?? ((memoryBytes, purpose) => hostStart(options, memoryBytes, purpose)),
       reserveMemoryBytes: options.limits.memoryBytes,
       idleBound: options.bounds.componentIdle,
-      warm: async (process) => {
-        await process.ready(options.bounds.componentHostStart);
-      },
+      startBound: options.bounds.componentHostStart,
     });
   }
 

@@ -44,10 +44,12 @@ export const MessageType = {
   httpBodyCredit: 9,
   /** The timer asked for has run out. */
   wake: 10,
+  /** Asks for `loaded` when everything before it is taken in. */
+  sync: 11,
 
   /** The host is up. */
   ready: 64,
-  /** The component is loaded, or could not be. */
+  /** Everything before the last `sync` is taken in. */
   loaded: 65,
   /** The instance stands and the guest function is entered now. */
   entered: 66,

@@ -38,8 +38,6 @@ class StrictTextDecoder extends TextDecoder {
 /** Evaluates the glue code, whose text returns its `instantiate` function. */
 export function loadComponent(code: string, modules: ReadonlyMap<string, WebAssembly.Module>): LoadedComponent {
   const shadowed = ["Deno", "process", "fetch"];
-  // The code looks for a debug flag in the environment by this way.
-  Object.defineProperty(globalThis, "process", { value: undefined, configurable: true });
   const evaluate = new Function("TextDecoder", ...shadowed, code);
   return { instantiate: evaluate(StrictTextDecoder) as Instantiate, modules };
 }

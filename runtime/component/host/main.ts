@@ -22,6 +22,8 @@ function dropPermissions(): void {
 /** Serves the runtime until the pipe closes. Never returns to an event loop. */
 function serve(): void {
   dropPermissions();
+  // Glue code looks for a debug flag in the environment by this way, which needs a permission.
+  Object.defineProperty(globalThis, "process", { value: undefined, configurable: true });
   const pipe = new Pipe();
   bindStreams(pipe);
   bindFilesystem(pipe);
@@ -46,6 +48,9 @@ function serve(): void {
         runCall(pipe, components.get(message.header.key as string)!, message);
         pipe.reset();
         resetHttp();
+        break;
+      case MessageType.sync:
+        pipe.send(MessageType.loaded, 0);
         break;
       default:
         pipe.discard(message);
