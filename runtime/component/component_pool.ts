@@ -61,7 +61,7 @@ export class ComponentPool {
   readonly #idle: Idle[] = [];
   #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
   /** What was called last, latest first. */
-  #recent: { readonly spec: ComponentSpec; readonly component: LoadableComponent }[] = [];
+  #recent: { readonly spec: Pick<ComponentSpec, "limits">; readonly component: LoadableComponent }[] = [];
   #closed = false;
 
   /** Starts the reserve at once. */
@@ -89,6 +89,15 @@ export class ComponentPool {
   async walls(): Promise<readonly Wall[]> {
     const [process] = this.#all;
     return process === undefined ? [] : await process.walls;
+  }
+
+  /** A component will be called soon: the reserve is given its code now, while something else is done. */
+  expect(spec: Pick<ComponentSpec, "limits">, component: LoadableComponent): void {
+    this.#remember(spec, component);
+    const process = this.#reserve?.process;
+    if (process !== undefined && !process.dead && process.memoryBytes >= spec.limits.memoryBytes) {
+      process.load(component, spec);
+    }
   }
 
   /** Takes a process for a call; it may not be ready yet. @param fresh One that nobody used or warmed. */
@@ -171,7 +180,7 @@ export class ComponentPool {
     return process;
   }
 
-  #remember(spec: ComponentSpec, component: LoadableComponent): void {
+  #remember(spec: Pick<ComponentSpec, "limits">, component: LoadableComponent): void {
     const others = this.#recent.filter((other) => other.component.sha256 !== component.sha256);
     this.#recent = [{ spec, component }, ...others].slice(0, WARMED_COMPONENTS);
   }

@@ -81,6 +81,11 @@ export interface CallRequest {
   readonly entryBound: number;
 }
 
+/** An effect the call's context does not have. */
+class Unavailable extends Error {
+  override readonly name = "Unavailable";
+}
+
 /** A call in flight. */
 interface ActiveCall {
   readonly request: CallRequest;
@@ -210,7 +215,7 @@ export class ComponentProcess {
   }
 
   /** Whether the component's code is already there under these limits. */
-  has(component: LoadableComponent, spec: ComponentSpec): boolean {
+  has(component: LoadableComponent, spec: Pick<ComponentSpec, "limits">): boolean {
     return this.#components.has(componentKey(component, spec));
   }
 
@@ -234,7 +239,7 @@ export class ComponentProcess {
    *
    * @returns what the component asks for beyond its limits before it even runs.
    */
-  load(component: LoadableComponent, spec: ComponentSpec): MinimumExceeded | null {
+  load(component: LoadableComponent, spec: Pick<ComponentSpec, "limits">): MinimumExceeded | null {
     const key = componentKey(component, spec);
     if (this.#components.has(key)) return null;
     const { memoryBytes, tableElements } = spec.limits;
@@ -522,7 +527,7 @@ export class ComponentProcess {
     switch (op) {
       case "request-input": {
         const prompt = textBody(body);
-        if (context.requestInput === undefined) throw "request-input is not available here";
+        if (context.requestInput === undefined) throw new Unavailable("request-input is not available here");
         call.clock.stop();
         try {
           return { header: {}, body: new TextEncoder().encode(await context.requestInput(prompt)) };
@@ -537,7 +542,7 @@ export class ComponentProcess {
           logPath: optionalTextField(value, "logPath", MAX_VALUE),
         };
         const name = textField(value, "name", MAX_VALUE);
-        if (context.invoke === undefined) throw "invoke is not available here";
+        if (context.invoke === undefined) throw new Unavailable("invoke is not available here");
         const result = await context.invoke(name, input);
         return { header: {}, body: new TextEncoder().encode(JSON.stringify(result)) };
       }
@@ -602,7 +607,7 @@ export function tableLimitText(asked: number, limit: number): string {
   return `table growth to ${asked} elements exceeds capabilities.limits.table_elements (${limit})`;
 }
 
-function componentKey(component: LoadableComponent, spec: ComponentSpec): string {
+function componentKey(component: LoadableComponent, spec: Pick<ComponentSpec, "limits">): string {
   return `${component.sha256}:${spec.limits.memoryBytes}:${spec.limits.tableElements}`;
 }
 

@@ -5,7 +5,6 @@
  * @module
  */
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
-import type { NetworkRule } from "../../artifact/network_rules.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 
 /** `status` of a tool result (WIT `murmur:tool/run`). */
@@ -141,6 +140,8 @@ export interface ComponentRuntime {
    * interface that is not served.
    */
   compile(bytes: Uint8Array, subject: string): Promise<CompiledComponent>;
+  /** Tells that a component will be called soon, so that its code is in place by then. */
+  expect(compiled: CompiledComponent, limits: ComponentLimits): void;
   /** Calls `murmur:tool/run`. @throws {ComponentFailure} */
   callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult>;
   /** Calls `murmur:capsule/run` once. @throws {ComponentFailure} */

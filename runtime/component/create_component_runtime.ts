@@ -164,6 +164,11 @@ class Runtime implements ObservableComponentRuntime {
     return { sha256, imports, exports };
   }
 
+  expect(compiled: CompiledComponent, limits: ComponentLimits): void {
+    const component = this.#components.get(compiled.sha256);
+    if (component !== undefined) this.#pool.expect({ limits }, component);
+  }
+
   async callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult> {
     const result = await this.#call(spec, "tool", input, context);
     if (result === null) throw new Error("a tool call ended without its result");

@@ -402,6 +402,9 @@ async function stageArtifacts(
       requireOwnPlatform(entry, artifact.payload.bytes);
     }
     if (entry.role === "driver") requireHttpDriver(artifact);
+    if (entry === driverEntry(manifest) && artifact.payload.kind === "component") {
+      components.expect(artifact.payload.component, manifest.capabilities.limits);
+    }
     if (entry.role === "tool" && artifact.manifest !== null && manifest.capabilities.readOnly.length > 0) {
       const unannotated = unannotatedSchemaWarning(entry.bareName, artifact.manifest.inputSchema);
       if (unannotated !== null) options.warn(unannotated);
