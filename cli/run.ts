@@ -4,6 +4,7 @@
  * @module
  */
 import { DEFAULT_LIMITS } from "../artifact/manifest/capabilities_block.ts";
+import { formatWarning } from "../base/errors.ts";
 import { hardenProcess } from "../base/process_hardening.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
@@ -17,14 +18,33 @@ import { scopeText } from "../runtime/session/scope_report.ts";
 import type { RunFlags } from "./application.ts";
 import type { CliContext, TextOutput } from "./context.ts";
 import { reportFailure } from "./failure.ts";
+import { RefusedLines } from "./refused_lines.ts";
 import { terminalView } from "./terminal_view.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Exit status of a run cut short by a signal (spec cli 1.3). */
 const TERMINATED = 143;
 
+/** The context of a run: lines its streams refuse are kept in the session's log. */
+interface RunContext extends CliContext {
+  readonly refused: RefusedLines;
+}
+
+function runContext(context: CliContext): RunContext {
+  const refused = new RefusedLines();
+  const stderr = refused.keptFrom(context.stderr);
+  return {
+    ...context,
+    stdout: refused.keptFrom(context.stdout),
+    stderr,
+    warn: (warning) => void stderr.line(formatWarning(warning)),
+    refused,
+  };
+}
+
 /** Runs a capsule. */
-export async function run(context: CliContext, flags: RunFlags): Promise<number> {
+export async function run(given: CliContext, flags: RunFlags): Promise<number> {
+  const context = runContext(given);
   checkFlags(flags);
   // Before anything is read that another process of this user must not see.
   hardenProcess();
@@ -45,7 +65,7 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
 }
 
 async function runWith(
-  context: CliContext,
+  context: RunContext,
   flags: RunFlags,
   components: ComponentRuntime,
   lines: TextOutput | null,
@@ -72,7 +92,7 @@ async function runWith(
 }
 
 async function runScript(
-  context: CliContext,
+  context: RunContext,
   flags: RunFlags,
   staged: StagedSession,
   components: ComponentRuntime,
@@ -157,7 +177,8 @@ async function explainScope(context: CliContext, flags: RunFlags): Promise<numbe
 }
 
 /** Prints readiness (spec cli 12.1, 12.2) and, on a terminal, follows the session's text. */
-function announce(context: CliContext, flags: RunFlags, session: SessionReady, lines: TextOutput | null): void {
+function announce(context: RunContext, flags: RunFlags, session: SessionReady, lines: TextOutput | null): void {
+  context.refused.keepIn(session.recordsDir);
   if (lines === null) {
     context.stdout.line(JSON.stringify({
       url: session.url,

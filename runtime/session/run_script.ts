@@ -49,7 +49,7 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
     workdir: staged.workdir,
   });
   if (options.workdir === null) Deno.mkdirSync(staged.workdir, { recursive: true });
-  const directories = createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
+  const directories = await createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
   const bound = bindComponents({
     staged,
     directories,

@@ -126,7 +126,7 @@ class AgentSession {
   async open(): Promise<void> {
     const staged = this.#staged;
     const { manifest, options } = staged;
-    this.#openDirectories();
+    await this.#openDirectories();
     this.#log = new BootstrapLog(this.#directories.records);
     this.#undo.push(() => this.#log.close());
     this.#tokens = new TokenCounter({ report: (text) => this.#log.line(text) });
@@ -262,7 +262,7 @@ class AgentSession {
     }
   }
 
-  #openDirectories(): void {
+  async #openDirectories(): Promise<void> {
     const staged = this.#staged;
     const { options } = staged;
     const paths = sessionPaths(options.home, {
@@ -271,7 +271,7 @@ class AgentSession {
       workdir: staged.workdir,
     });
     if (options.workdir === null) Deno.mkdirSync(staged.workdir, { recursive: true });
-    this.#directories = createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
+    this.#directories = await createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
     this.#undo.push(() => this.#directories.remove());
   }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { withDirectoryLock } from "../../base/directory_lock.ts";
 import { ioError, MurError, reasonOf } from "../../base/errors.ts";
 import { type MurmurHome, recordsGroup } from "../../base/murmur_home.ts";
 import { RootedDir, type RootedFile, sameFile } from "../../base/rooted_dir.ts";
@@ -89,21 +90,21 @@ export function prepareMurmurHome(home: MurmurHome): void {
  *
  * @throws {MurError} `E-IO-003` when the home cannot hold them.
  */
-export function createSessionDirectories(
+export async function createSessionDirectories(
   home: MurmurHome,
   paths: SessionPaths,
   trusted: TrustedFiles,
-): SessionDirectories {
+): Promise<SessionDirectories> {
   prepareMurmurHome(home);
-  removeDeadScratch(home.sessions);
   let lock: RootedFile;
   let scratch: RootedDir;
   try {
     for (const directory of [home.sessions, home.records, home.running]) makePrivate(directory);
-    makePrivate(paths.scratch);
-    scratch = RootedDir.open(paths.scratch, { symlinks: "refuse" });
-    lock = scratch.openFile(".lock", { write: true, create: true, mode: 0o600, follow: false });
-    lock.tryLock();
+    // A scratch directory that is made and not locked yet looks dead to another launch.
+    [scratch, lock] = await withDirectoryLock(home.sessions, () => {
+      removeDeadScratch(home.sessions);
+      return Promise.resolve(openScratch(paths.scratch));
+    });
     for (const directory of ["runtime", "runtime/tools", "ctl"]) scratch.mkdir(directory, { mode: 0o700 });
     makePrivate(paths.records);
   } catch (cause) {
@@ -125,7 +126,9 @@ export function createSessionDirectories(
     workdir,
     remove() {
       for (const directory of [runtime, out, workdir, records]) directory.close();
-      for (const entry of scratch.readDir()) scratch.removeAll(entry.name);
+      // The lock goes last: what an interrupted removal leaves can be told from a live session's.
+      for (const { name } of scratch.readDir()) if (name !== ".lock") scratch.removeAll(name);
+      scratch.unlink(".lock");
       lock.close();
       scratch.close();
       try {
@@ -137,7 +140,19 @@ export function createSessionDirectories(
   };
 }
 
-/** Removes scratch directories whose lock nobody holds: their process is gone (spec session 4.3). */
+/** Makes and opens a scratch directory, its lock held. */
+function openScratch(path: string): [RootedDir, RootedFile] {
+  makePrivate(path);
+  const scratch = RootedDir.open(path, { symlinks: "refuse" });
+  const lock = scratch.openFile(".lock", { write: true, create: true, mode: 0o600, follow: false });
+  lock.tryLock();
+  return [scratch, lock];
+}
+
+/**
+ * Removes scratch directories whose lock nobody holds: their process is gone (spec session 4.3). The caller holds the
+ * lock of `sessions`.
+ */
 export function removeDeadScratch(sessions: string): void {
   let root: RootedDir;
   try {
@@ -152,12 +167,21 @@ export function removeDeadScratch(sessions: string): void {
       try {
         using lock = root.openFile(`${entry.name}/.lock`, { write: true, follow: false });
         if (lock.tryLock()) root.removeAll(entry.name);
-      } catch {
-        // Not made completely yet, or being removed by another launch: its own end takes care of it.
+      } catch (cause) {
+        // Without a lock it is being removed, or its removal was interrupted at the very end.
+        if (isRootedError(cause, "no-entry")) removeEmpty(root, entry.name);
       }
     }
   } finally {
     root.close();
+  }
+}
+
+function removeEmpty(root: RootedDir, name: string): void {
+  try {
+    root.rmdir(name);
+  } catch {
+    // Its own process is at it, or it is not empty.
   }
 }
 
