@@ -30,11 +30,11 @@ Deno.test("a session's scratch directory is there while it runs, and only a dead
     Deno.mkdirSync(`${home.sessions}/other`);
     Deno.symlinkSync(`${root}/work`, `${home.sessions}/${id("5")}`);
     const second = await make(id("6"));
-    assert.deepEqual(names(home.sessions), [id("1"), id("4"), id("5"), id("6"), "other"]);
+    assert.deepEqual(names(home.sessions), ["other", id("1"), id("4"), id("5"), id("6")]);
     assert.deepEqual(names(`${home.sessions}/${id("1")}`), [".lock", "ctl", "runtime"]);
     first.remove();
     second.remove();
-    assert.deepEqual(names(home.sessions), [id("4"), id("5"), "other"]);
+    assert.deepEqual(names(home.sessions), ["other", id("4"), id("5")]);
     assert.deepEqual(names(`${home.records}${root}/work`), [id("1"), id("6")]);
   });
 });
