@@ -108,6 +108,22 @@ Deno.test("a guest that lives with a refusal keeps its answer; its own declared 
   await failsWith(harness.call(own, null), "trap", /unreachable/);
 });
 
+Deno.test("what a guest keeps resident beside its limit per memory is bounded too", async () => {
+  await using harness = new Harness();
+  const names = Array.from({ length: 9 }, (_, index) => `$m${index}`);
+  const bytes = await textTool(
+    `${names.map((name) => `(memory.fill ${name} (i32.const 0) (i32.const 1) (i32.const 65536000))`).join(" ")}
+    (loop (br 0)) (i32.const 1024)`,
+    { more: names.map((name) => `(memory ${name} 1000)`).join(" ") },
+  );
+  const spec = await harness.spec(bytes, { limits: { ...LIMITS, memoryBytes: 64 << 20, deadlineSeconds: 30 } });
+  await failsWith(
+    harness.call(spec, null),
+    "limit",
+    /resident memory of \d+ bytes exceeds .*memory_bytes \(67108864\)/,
+  );
+});
+
 Deno.test("table growth has its limit", async () => {
   await using harness = new Harness();
   const bytes = await textTool(
@@ -196,6 +212,8 @@ Deno.test("closing ends everything, also a guest that spins", async () => {
   await harness[Symbol.asyncDispose]();
   await assert.rejects(ended, ComponentFailure);
   assert.deepEqual(pids.filter(isAlive), []);
+  await failsWith(harness.runtime.callTool(spec, { data: null, logPath: null }, {}), "aborted", /aborted/);
+  assert.deepEqual(harness.runtime.pids, []);
 });
 
 Deno.test("a flood of chunks arrives whole and in order; text and thinking are told apart", async () => {

@@ -67,7 +67,7 @@ export class ComponentPool {
   /** Starts the reserve at once. */
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#refill("call");
+    this.#refill("reserve");
   }
 
   /** Processes alive now. */
@@ -100,8 +100,13 @@ export class ComponentPool {
     }
   }
 
-  /** Takes a process for a call; it may not be ready yet. @param fresh One that nobody used or warmed. */
-  acquire(spec: ComponentSpec, component: LoadableComponent, fresh = false): Lease {
+  /**
+   * Takes a process for a call; it may not be ready yet. `null` when the pool is closed.
+   *
+   * @param fresh One that nobody used or warmed.
+   */
+  acquire(spec: ComponentSpec, component: LoadableComponent, fresh = false): Lease | null {
+    if (this.#closed) return null;
     this.#remember(spec, component);
     const owner = ownerOf(spec, component);
     const fits = (process: ComponentProcess) => !process.dead && process.memoryBytes >= spec.limits.memoryBytes;

@@ -140,6 +140,15 @@ export interface ComponentRuntime {
    * interface that is not served.
    */
   compile(bytes: Uint8Array, subject: string): Promise<CompiledComponent>;
+  /**
+   * The same for the component of a verified archive. One that was translated before is taken from the cache by the
+   * archive's hash, without being unpacked.
+   */
+  compileArchived(
+    archiveSha256: string,
+    unpack: () => Promise<Uint8Array>,
+    subject: string,
+  ): Promise<CompiledComponent>;
   /** Tells that a component will be called soon, so that its code is in place by then. */
   expect(compiled: CompiledComponent, limits: ComponentLimits): void;
   /** Calls `murmur:tool/run`. @throws {ComponentFailure} */

@@ -245,3 +245,53 @@ Deno.test("the host process has no permission, no environment and no file of its
   assert.deepEqual(command.filter((argument) => argument.startsWith("--allow") || argument === "-A"), []);
   assert.ok(command.includes("--deny-import"));
 });
+
+Deno.test("socket interfaces link, every socket and every lookup is refused", async () => {
+  await using harness = new Harness();
+  const bytes = await textGuest({
+    world: `world tool {
+      import wasi:sockets/instance-network@0.2.10;
+      import wasi:sockets/ip-name-lookup@0.2.10;
+      import wasi:sockets/tcp-create-socket@0.2.10;
+      export murmur:tool/run@0.1.0;
+    }
+    package wasi:sockets@0.2.10 {
+      interface network {
+        resource network;
+        enum error-code { unknown, access-denied, not-supported }
+        enum ip-address-family { ipv4, ipv6 }
+      }
+      interface instance-network { use network.{network}; instance-network: func() -> network; }
+      interface ip-name-lookup {
+        use network.{network, error-code};
+        resource resolve-address-stream { }
+        resolve-addresses: func(network: borrow<network>, name: string)
+          -> result<resolve-address-stream, error-code>;
+      }
+      interface tcp { resource tcp-socket { } }
+      interface tcp-create-socket {
+        use network.{error-code, ip-address-family};
+        use tcp.{tcp-socket};
+        create-tcp-socket: func(address-family: ip-address-family) -> result<tcp-socket, error-code>;
+      }
+    }`,
+    module: `(module
+      (import "wasi:sockets/instance-network@0.2.10" "instance-network" (func $network (result i32)))
+      (import "wasi:sockets/ip-name-lookup@0.2.10" "resolve-addresses" (func $resolve (param i32 i32 i32 i32)))
+      (import "wasi:sockets/tcp-create-socket@0.2.10" "create-tcp-socket" (func $tcp (param i32 i32)))
+      (memory (export "memory") 1)
+      (data (i32.const 0) "localhost")
+      (func $denied
+        (if (i32.ne (i32.load8_u (i32.const 64)) (i32.const 1)) (then unreachable))
+        (if (i32.ne (i32.load8_u (i32.const 68)) (i32.const 1)) (then unreachable)))
+      (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 0)
+      (func (export "murmur:tool/run@0.1.0#run") (param i32 i32 i32 i32 i32 i32) (result i32)
+        (call $resolve (call $network) (i32.const 0) (i32.const 9) (i32.const 64))
+        (call $denied)
+        (i64.store (i32.const 64) (i64.const 0))
+        (call $tcp (i32.const 0) (i32.const 64))
+        (call $denied)
+        (i32.const 1024)))`,
+  });
+  assert.equal((await harness.call(await harness.spec(bytes), null)).status, "passed");
+});

@@ -87,6 +87,21 @@ function importError(subject: string, mismatch: InterfaceMismatch): MurError {
   }
 }
 
+/** A translated component whose imports are all served. @throws {MurError} `E-RUN-002`. */
+function judged({ sha256, translation }: LoadableComponent, subject: string): CompiledComponent {
+  const { imports, exports, usedImports } = translation;
+  const unversioned = new Set(imports.map(withoutVersion));
+  for (const name of usedImports) {
+    // A function imported by the world itself belongs to no interface.
+    if (!unversioned.has(name)) throw importError(subject, { name, reason: "not-served", served: null });
+  }
+  for (const name of imports) {
+    const mismatch = judgeImport(name, !usedImports.includes(withoutVersion(name)));
+    if (mismatch !== null) throw importError(subject, mismatch);
+  }
+  return { sha256, imports, exports };
+}
+
 /** Names under which the scope report lists the kernel's walls (spec containment 16.2). */
 const REPORTED_WALLS: Partial<Readonly<Record<Wall, string>>> = {
   "pid-namespace": "pid-namespace",
@@ -151,17 +166,22 @@ class Runtime implements ObservableComponentRuntime {
       component = { sha256, translation: await this.#cache.translate(own, sha256, subject) };
       this.#components.set(sha256, component);
     }
-    const { imports, exports, usedImports } = component.translation;
-    const unversioned = new Set(imports.map(withoutVersion));
-    for (const name of usedImports) {
-      // A function imported by the world itself belongs to no interface.
-      if (!unversioned.has(name)) throw importError(subject, { name, reason: "not-served", served: null });
+    return judged(component, subject);
+  }
+
+  async compileArchived(
+    archiveSha256: string,
+    unpack: () => Promise<Uint8Array>,
+    subject: string,
+  ): Promise<CompiledComponent> {
+    const cached = await this.#cache.ofArchive(archiveSha256);
+    if (cached === null) {
+      const compiled = await this.compile(await unpack(), subject);
+      this.#cache.rememberArchive(archiveSha256, compiled.sha256);
+      return compiled;
     }
-    for (const name of imports) {
-      const mismatch = judgeImport(name, !usedImports.includes(withoutVersion(name)));
-      if (mismatch !== null) throw importError(subject, mismatch);
-    }
-    return { sha256, imports, exports };
+    this.#components.set(cached.sha256, cached);
+    return judged(cached, subject);
   }
 
   expect(compiled: CompiledComponent, limits: ComponentLimits): void {
@@ -225,6 +245,7 @@ class Runtime implements ObservableComponentRuntime {
   ): Promise<CallEnd & { readonly retry?: boolean }> {
     const { spec } = request;
     const lease = this.#pool.acquire(spec, component, fresh);
+    if (lease === null) return { kind: "aborted" };
     try {
       const exceeded = lease.process.load(component, spec);
       if (exceeded !== null) {

@@ -57,6 +57,8 @@ export async function translate(bytes: Uint8Array<ArrayBuffer>): Promise<Transla
       base64Cutoff: 0,
       instantiation: { tag: "sync" },
       asyncMode: { tag: "sync" },
+      // The engine has them; without it the code would reach the other memory through JavaScript.
+      multiMemory: true,
       map: [],
     }).files;
   } catch (error) {

@@ -74,6 +74,23 @@ export class TranspileCache {
     return translation;
   }
 
+  /**
+   * The hash of the component that an archive holds, when it was translated before and its translation is still there;
+   * `null` otherwise. Saves unpacking the archive: its own hash says what is in it.
+   */
+  async ofArchive(archiveSha256: string): Promise<{ sha256: string; translation: Translation } | null> {
+    const bytes = this.#readFile(`${archiveSha256}.archive`, 128);
+    const sha256 = bytes === null ? "" : new TextDecoder().decode(bytes);
+    if (!/^[0-9a-f]{64}$/.test(sha256)) return null;
+    const translation = await this.#read(`${sha256}.${TRANSLATION_VERSION}`);
+    return translation === null ? null : { sha256, translation };
+  }
+
+  /** Remembers which component an archive holds. */
+  rememberArchive(archiveSha256: string, sha256: string): void {
+    this.#write(`${archiveSha256}.archive`, new TextEncoder().encode(sha256));
+  }
+
   async #withSlot<T>(work: () => Promise<T>): Promise<T> {
     while (this.#translators >= MAX_TRANSLATORS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#translators++;
@@ -86,16 +103,19 @@ export class TranspileCache {
   }
 
   async #read(name: string): Promise<Translation | null> {
-    let bytes: Uint8Array<ArrayBuffer>;
+    const bytes = this.#readFile(name, MAX_FILE_BYTES);
+    return bytes === null ? null : await decodeTranslation(bytes);
+  }
+
+  #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
     try {
       using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
       using file = directory.openFile(name);
-      bytes = file.readAll(MAX_FILE_BYTES);
+      return file.readAll(maxBytes);
     } catch (error) {
       if (isRootedError(error)) return null;
       throw error;
     }
-    return await decodeTranslation(bytes);
   }
 
   /** A cache that can't be written costs the next launch a translation and nothing else. */
