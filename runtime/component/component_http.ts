@@ -89,11 +89,6 @@ export class ComponentHttp implements Disposable {
     this.#http = http;
   }
 
-  /** Requests not over yet. */
-  get size(): number {
-    return this.#exchanges.size;
-  }
-
   /** @throws {ProtocolViolation} when no honest host would send it. */
   take(message: Message): void {
     const { id, header } = message;

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { MurError } from "../../base/errors.ts";
 import type { Wall } from "../../sandbox/guard.ts";
 import type { ComponentSpec } from "./component_runtime.ts";
 import { ComponentProcess, type LoadableComponent, type ProcessStart } from "./component_process.ts";
@@ -64,15 +65,14 @@ export class ComponentPool {
   #recent: { readonly spec: Pick<ComponentSpec, "limits">; readonly component: LoadableComponent }[] = [];
   #closed = false;
 
-  /** Starts the reserve at once. */
+  /**
+   * Starts the reserve at once.
+   *
+   * @throws {MurError} `E-RUN-001` when it can't be started.
+   */
   constructor(options: PoolOptions) {
     this.#options = options;
     this.#refill("reserve");
-  }
-
-  /** Processes alive now. */
-  get size(): number {
-    return this.#all.size;
   }
 
   /** Ids of the processes alive now. */
@@ -104,6 +104,7 @@ export class ComponentPool {
    * Takes a process for a call; it may not be ready yet. `null` when the pool is closed.
    *
    * @param fresh One that nobody used or warmed.
+   * @throws {MurError} `E-RUN-001` when it can't be started.
    */
   acquire(spec: ComponentSpec, component: LoadableComponent, fresh = false): Lease | null {
     if (this.#closed) return null;
@@ -152,7 +153,12 @@ export class ComponentPool {
           if (process.loaded >= MAX_COMPONENTS_PER_PROCESS) process.kill();
           else this.#keep(process, owner);
         }
-        this.#refill("reserve");
+        try {
+          this.#refill("reserve");
+        } catch (error) {
+          // The machine has no process to spare: the next call that needs one says so.
+          if (!(error instanceof MurError)) throw error;
+        }
       },
     };
   }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { MurError, reasonOf } from "../../base/errors.ts";
 import { parseWalls, type Wall } from "../../sandbox/guard.ts";
 import { ComponentFiles } from "./component_files.ts";
 import { ComponentHttp } from "./component_http.ts";
@@ -180,18 +181,23 @@ export class ComponentProcess {
   /** Settles when the process is gone; never fails. */
   readonly exited: Promise<void>;
 
+  /** @throws {MurError} `E-RUN-001` when the program can't be started. */
   constructor(start: ProcessStart) {
     this.memoryBytes = start.memoryBytes;
-    this.#child = new Deno.Command(start.command, {
-      args: [...start.args],
-      env: { ...start.env },
-      clearEnv: true,
-      // Nothing of the host depends on where it stands.
-      cwd: "/",
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
+    try {
+      this.#child = new Deno.Command(start.command, {
+        args: [...start.args],
+        env: { ...start.env },
+        clearEnv: true,
+        // Nothing of the host depends on where it stands.
+        cwd: "/",
+        stdin: "piped",
+        stdout: "piped",
+        stderr: "piped",
+      }).spawn();
+    } catch (cause) {
+      throw new MurError("E-RUN-001", `the component host can't be started: ${reasonOf(cause)}`, { cause });
+    }
     this.#writer = this.#child.stdin.getWriter();
     this.#ready = new Promise((resolve) => this.#resolveReady = resolve);
     if (start.preamble !== null) this.#write(start.preamble);
@@ -391,7 +397,7 @@ export class ComponentProcess {
     } catch (error) {
       this.#violation = error instanceof ProtocolViolation || error instanceof FrameError
         ? error.message
-        : `the runtime failed to answer it: ${error instanceof Error ? error.message : String(error)}`;
+        : `the runtime failed to answer it: ${reasonOf(error)}`;
       this.kill();
       reader.cancel().catch(() => {});
     }
@@ -511,8 +517,7 @@ export class ComponentProcess {
           return;
         }
         call.asking = false;
-        const reason = typeof error === "string" ? error : error instanceof Error ? error.message : String(error);
-        this.#send(MessageType.reply, id, { error: reason.slice(0, 100_000) });
+        this.#send(MessageType.reply, id, { error: reasonOf(error).slice(0, 100_000) });
       },
     );
   }

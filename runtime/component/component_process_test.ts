@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { MurError } from "../../base/errors.ts";
 import { type CallContext, ComponentFailure } from "./component_runtime.ts";
 import { textTool } from "./testing/guests.ts";
 import { eventually, Harness, isAlive } from "./testing/harness.ts";
@@ -117,4 +118,29 @@ Deno.test("a host that does not bound its guest's output is bounded here", async
   });
   assert.ok(bytes <= (1 << 20) + 200, String(bytes));
   assert.match(lines.at(-1)!, new RegExp(`^\\(${10_000_000 - (1 << 20)} bytes`));
+});
+
+Deno.test("a host that can't be started is an error of the launch, and later of the call", async () => {
+  const start = (memoryBytes: number) => ({
+    command: "/nonexistent/deno",
+    args: [],
+    env: {},
+    preamble: null,
+    memoryBytes,
+  });
+  assert.throws(
+    () => new Harness({ startOverride: start }),
+    (error: unknown) =>
+      error instanceof MurError && error.code === "E-RUN-001" && /can't be started/.test(error.message),
+  );
+  let broken = false;
+  await using harness = new Harness({
+    startOverride: (memoryBytes) =>
+      broken ? start(memoryBytes) : { ...start(memoryBytes), command: "/bin/sh", args: ["-c", "exit 1"] },
+  });
+  broken = true;
+  const end = await callOf(harness);
+  assert.ok(end instanceof ComponentFailure);
+  assert.equal(end.kind, "crashed");
+  assert.match(end.message, /can't be started/);
 });

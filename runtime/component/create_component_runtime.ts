@@ -10,7 +10,7 @@ import type { Wall } from "../../sandbox/guard.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { sha256Hex } from "../../artifact/sha256.ts";
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
-import { ComponentPool, type ProcessPurpose } from "./component_pool.ts";
+import { ComponentPool, type Lease, type ProcessPurpose } from "./component_pool.ts";
 import {
   type CallEnd,
   type CallRequest,
@@ -128,7 +128,11 @@ function hostStart(options: ComponentRuntimeOptions, memoryBytes: number, purpos
   return { ...own, command: confineHelper, args: componentHostArguments(start) };
 }
 
-/** Makes the component side of a launch; its first host process is started at once. */
+/**
+ * Makes the component side of a launch; its first host process is started at once.
+ *
+ * @throws {MurError} `E-RUN-001` when no host process can be started.
+ */
 export function createComponentRuntime(options: ComponentRuntimeOptions): ObservableComponentRuntime {
   return new Runtime(options);
 }
@@ -244,7 +248,13 @@ class Runtime implements ObservableComponentRuntime {
     fresh: boolean,
   ): Promise<CallEnd & { readonly retry?: boolean }> {
     const { spec } = request;
-    const lease = this.#pool.acquire(spec, component, fresh);
+    let lease: Lease | null;
+    try {
+      lease = this.#pool.acquire(spec, component, fresh);
+    } catch (error) {
+      if (error instanceof MurError) return { kind: "crashed", how: error.message, started: false };
+      throw error;
+    }
     if (lease === null) return { kind: "aborted" };
     try {
       const exceeded = lease.process.load(component, spec);
@@ -272,7 +282,7 @@ function subjectOf(spec: ComponentSpec): string {
 }
 
 /** The failure of a call, in the words of spec components 3.8 and containment 15. */
-export function failureOf(spec: ComponentSpec, end: Exclude<CallEnd, { kind: "ok" }>): ComponentFailure {
+function failureOf(spec: ComponentSpec, end: Exclude<CallEnd, { kind: "ok" }>): ComponentFailure {
   const subject = spec.role === "capsule" ? "capsule execution" : subjectOf(spec);
   const { deadlineSeconds } = spec.limits;
   switch (end.kind) {
