@@ -28,7 +28,8 @@ export async function benchProject(manifest: string, artifacts: readonly string[
   await Deno.writeTextFile(`${project}/murmur.yaml`, manifest);
   const command = (...args: string[]) =>
     new Deno.Command(Deno.execPath(), {
-      args: ["run", "--quiet", "-A", entry, ...args],
+      // The project's own configuration is no part of the program.
+      args: ["run", "--quiet", "--no-config", "-A", entry, ...args],
       cwd: project,
       env: { HOME: home, NO_COLOR: "1", DENO_DIR: denoDirectory() },
       stdin: "null",

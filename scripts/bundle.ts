@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { VERSION } from "../base/version.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import { componentHostScript } from "../runtime/component/host_program.ts";
 
@@ -26,19 +27,25 @@ export async function bundleMur(): Promise<string> {
   await Deno.remove(OUTPUT, { recursive: true }).catch(() => {});
   await Deno.mkdir(OUTPUT, { recursive: true });
   const entry = `${ROOT}/dist/mur_entry.ts`;
+  // The entry answers the version by itself and loads nothing else for it.
   await Deno.writeTextFile(
     entry,
+    `if (Deno.args.length === 1 && Deno.args[0] === "--version") console.log(${JSON.stringify(`mur ${VERSION}`)});
+else (await import("./mur_program.ts")).start(import.meta.url);
+`,
+  );
+  await Deno.writeTextFile(
+    `${ROOT}/dist/mur_program.ts`,
     `import { hiddenModeOf, setEmbeddedPrograms } from "../base/program.ts";
-setEmbeddedPrograms({
-  componentHost: ${JSON.stringify(await componentHostScript())},
-  confineHelper: ${JSON.stringify(await confineHelper())},
-  bundle: import.meta.url,
-});
-if (hiddenModeOf(Deno.args) === "translate-component") {
-  await import("../runtime/component/translate_main.ts");
-} else {
-  const { main } = await import("../cli/main.ts");
-  Deno.exit(await main(Deno.args));
+import { main } from "../cli/main.ts";
+export async function start(bundle: string): Promise<void> {
+  setEmbeddedPrograms({
+    componentHost: ${JSON.stringify(await componentHostScript())},
+    confineHelper: ${JSON.stringify(await confineHelper())},
+    bundle,
+  });
+  if (hiddenModeOf(Deno.args) === "translate-component") await import("../runtime/component/translate_main.ts");
+  else Deno.exit(await main(Deno.args));
 }
 `,
   );
@@ -58,7 +65,24 @@ if (hiddenModeOf(Deno.args) === "translate-component") {
     stderr: "piped",
   }).output();
   if (!success) throw new Error(`the bundle cannot be made: ${new TextDecoder().decode(stderr)}`);
+  await loadLazily(OUTPUT);
   return `${OUTPUT}/mur_entry.js`;
+}
+
+/**
+ * Hides the specifiers of dynamic imports: Deno loads and parses every module it can see at start-up, those that are
+ * imported only when needed too.
+ */
+async function loadLazily(directory: string): Promise<void> {
+  for await (const { name } of Deno.readDir(directory)) {
+    if (!name.endsWith(".js")) continue;
+    const path = `${directory}/${name}`;
+    const code = await Deno.readTextFile(path);
+    await Deno.writeTextFile(
+      path,
+      code.replace(/\bimport\("(\.\/[^"]+)"\)/g, "import(new URL($1, import.meta.url).href)".replace("$1", '"$1"')),
+    );
+  }
 }
 
 if (import.meta.main) console.log(await bundleMur());

@@ -19,17 +19,10 @@ import {
   type StagedRuntimeGrant,
 } from "./capsule_manifest.ts";
 import { maskedEndpoint } from "./gateway_endpoint.ts";
+import { DEFAULT_LIMITS } from "./default_limits.ts";
 import type { Refusals } from "./manifest_error.ts";
 import type { BlockReader } from "./manifest_reader.ts";
 import { shownValue } from "./shown_value.ts";
-
-/** Defaults of `capabilities.limits` (spec manifest 9.7). */
-export const DEFAULT_LIMITS = {
-  memoryBytes: 536_870_912,
-  tableElements: 100_000,
-  instances: 1000,
-  deadlineSeconds: 600,
-};
 
 /** Manifest keys of `capabilities.resources` with the field each sets and its default (spec manifest 9.8). */
 const RESOURCES = [

@@ -35,6 +35,8 @@ export interface DriverChunks {
 
 /** Whether a driver call may be sent, and what becomes of its cost (spec session 9.8). */
 export interface SpendGate {
+  /** Whether there is a ceiling at all; without one nothing waits for a count. */
+  readonly limited: boolean;
   /**
    * Admits a call or answers why not. An admitted one must be settled exactly once.
    *
@@ -209,8 +211,9 @@ class Attempt {
       continuationId: use.continuationId,
       sendFrom: use.from,
     });
-    const inputTokens = await services.tokens.request(payload, this.messages, services.system);
-    const admission = await services.spend.admit(inputTokens, services.maxTokens);
+    // The count is of the request as it is now, whenever it is known: only a ceiling has to wait for it.
+    const counted = services.tokens.request(payload, this.messages, services.system);
+    const admission = await services.spend.admit(services.spend.limited ? await counted : 0, services.maxTokens);
     if (!admission.admitted) {
       services.trace.write("spend_ceiling_reached", {
         turn,
@@ -252,6 +255,7 @@ class Attempt {
       failure = dispatchFailure(reasonOf(cause));
     }
     if (streamed) this.#text("", true);
+    const inputTokens = await counted;
     if (signal.aborted) {
       await admission.settle(inputTokens, 0);
       return { kind: "end", end: { kind: "canceled", phase: "inference", turn } };

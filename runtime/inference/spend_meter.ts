@@ -30,6 +30,7 @@ export function createSpendMeter(options: SpendMeterOptions): SpendMeter {
   let state = openingSpend({ session: options.sessionCeiling, machine: machine?.ceiling ?? null });
 
   return {
+    limited: options.sessionCeiling !== null || machine !== null,
     async admit(inputTokens, mostOutputTokens): Promise<SpendAdmission | SpendRefusal> {
       const today = machine === null ? 0 : await machine.ledger.today();
       const [next, decision] = admitSpend(state, { input: inputTokens, mostOutput: mostOutputTokens }, today);

@@ -131,8 +131,6 @@ class AgentSession {
     this.#undo.push(() => this.#log.close());
     this.#tokens = new TokenCounter({ report: (text) => this.#log.line(text) });
     this.#undo.push(() => this.#tokens.close());
-    // Loading the ranks takes longer than the rest of a launch, and the first turn needs them.
-    this.#tokens.warm();
     installTools(staged, this.#directories.runtime);
     await writeFirstLock(staged);
     await this.#readPrompt();
@@ -182,6 +180,8 @@ class AgentSession {
 
   /** The task loop of spec session 6.4, as far as a launch task and the idle wait go. */
   async live(): Promise<SessionOutcome> {
+    // Not earlier: starting a worker holds this thread, and readiness should not wait for it.
+    this.#tokens.warm();
     const text = await this.#launchTask();
     let outcome: TaskOutcome | null = null;
     if (text !== null && !this.#run.stop.aborted) {

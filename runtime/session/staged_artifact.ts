@@ -6,7 +6,7 @@
  */
 import type { ArtifactManifest } from "../../artifact/manifest/artifact_manifest.ts";
 import type { ArtifactEntry } from "../../artifact/manifest/capsule_manifest.ts";
-import { openPackage, readPayload } from "../../artifact/package.ts";
+import { type ArtifactPackage, openPackage, readPayload } from "../../artifact/package.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
 import {
   type ArtifactStore,
@@ -121,37 +121,43 @@ export async function stageArtifact(entry: ArtifactEntry, staging: ArtifactStagi
   const unplatformed = unplatformedNativeWarning(artifact);
   if (unplatformed !== null) staging.warn(unplatformed);
   const opened = await openPackage(bytes, label, staging.maxBytes);
-  const payload = await readPayload(opened);
   return {
     entry,
     manifestText: opened.manifest.text,
     manifest: opened.manifest,
     archive: { sha256: artifact.sha256, platform: artifact.platform },
-    payload: await stagePayload(entry, opened.manifest, payload, staging.components),
+    payload: await stagePayload(entry, opened, artifact.sha256, staging.components),
     pulledBy: pin?.pulledBy ?? null,
   };
 }
 
 async function stagePayload(
   entry: ArtifactEntry,
-  manifest: ArtifactManifest,
-  payload: Uint8Array | null,
+  opened: ArtifactPackage,
+  archiveSha256: string,
   components: ComponentRuntime,
 ): Promise<ArtifactPayload> {
   const label = `${entry.bareName}@${entry.version}`;
+  const { manifest } = opened;
+  const unpack = async (): Promise<Uint8Array> => {
+    const payload = await readPayload(opened);
+    if (payload !== null) return payload;
+    throw new MurError("E-RUN-001", `${label} holds nothing that could run as a ${entry.role}`);
+  };
   if (entry.role === "skill") {
-    if (manifest.role !== "skill" || payload === null) {
+    if (manifest.role !== "skill") {
       throw new MurError("E-IO-003", `${label} is declared as a skill, but its archive holds none`, {
         hint: "declare the role the artifact's own manifest names",
       });
     }
-    return { kind: "skill", text: new TextDecoder().decode(payload) };
+    return { kind: "skill", text: new TextDecoder().decode(await unpack()) };
   }
-  if (payload === null) {
+  if (manifest.implementation === "native" && entry.role === "tool") return { kind: "native", bytes: await unpack() };
+  if (manifest.packaging !== "wasm") {
     throw new MurError("E-RUN-001", `${label} holds nothing that could run as a ${entry.role}`);
   }
-  if (manifest.implementation === "native" && entry.role === "tool") return { kind: "native", bytes: payload };
-  return { kind: "component", component: await components.compile(payload, `${entry.role} '${entry.bareName}'`) };
+  const subject = `${entry.role} '${entry.bareName}'`;
+  return { kind: "component", component: await components.compileArchived(archiveSha256, unpack, subject) };
 }
 
 async function stageLocalSkill(entry: ArtifactEntry, manifestDir: string): Promise<StagedArtifact> {

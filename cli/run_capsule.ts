@@ -1,0 +1,187 @@
+/**
+ * What `mur run` does once the component host is on its way (spec cli 12): stages the capsule, runs it to its end and says
+ * how it ended.
+ *
+ * @module
+ */
+import { formatWarning } from "../base/errors.ts";
+import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
+import type { LaunchOptions } from "../runtime/session/launch_options.ts";
+import { runAgentSession, type SessionOutcome, type SessionReady } from "../runtime/session/run_session.ts";
+import { planLaunch, planScope, type StagedSession, stageSession } from "../runtime/session/stage_session.ts";
+import { scopeText } from "../runtime/session/scope_report.ts";
+import type { RunFlags } from "./application.ts";
+import type { CliContext, TextOutput } from "./context.ts";
+import { reportFailure } from "./failure.ts";
+import { RefusedLines } from "./refused_lines.ts";
+import { terminalView } from "./terminal_view.ts";
+
+/** Exit status of a run cut short by a signal (spec cli 1.3). */
+const TERMINATED = 143;
+
+/** The context of a run: lines its streams refuse are kept in the session's log. */
+interface RunContext extends CliContext {
+  readonly refused: RefusedLines;
+}
+
+function runContext(context: CliContext): RunContext {
+  const refused = new RefusedLines();
+  const stderr = refused.keptFrom(context.stderr);
+  return {
+    ...context,
+    stdout: refused.keptFrom(context.stdout),
+    stderr,
+    warn: (warning) => void stderr.line(formatWarning(warning)),
+    refused,
+  };
+}
+
+/** Runs a capsule and answers the exit status. Every failure is reported here. */
+export async function runCapsule(
+  given: CliContext,
+  flags: RunFlags,
+  components: ComponentRuntime,
+): Promise<number> {
+  const context = runContext(given);
+  // Where the lines for people go: stdout carries the answer alone under --output text, one JSON line under --json.
+  const lines: TextOutput | null = flags.json ? null : flags.output === "text" ? context.stderr : context.stdout;
+  try {
+    return await runWith(context, flags, components, lines);
+  } catch (error) {
+    lines?.line("status:  failed");
+    return reportFailure(error, context);
+  }
+}
+
+async function runWith(
+  context: RunContext,
+  flags: RunFlags,
+  components: ComponentRuntime,
+  lines: TextOutput | null,
+): Promise<number> {
+  const plan = await planLaunch(launchOptions(context, flags));
+  const staged = await stageSession(plan, components);
+  if (staged.scriptComponent !== null) return await runScript(context, flags, staged, components, lines);
+  const stop = new AbortController();
+  const disarm = windDownOnTerminate(stop, context.bounds.teardown);
+  let outcome: SessionOutcome;
+  try {
+    outcome = await runAgentSession(staged, {
+      components,
+      ready: (session) => announce(context, flags, session, lines),
+      diagnostics: (line) => void context.stderr.line(line),
+      stop: stop.signal,
+    });
+  } finally {
+    disarm();
+  }
+  if (flags.output === "text" && outcome.status === "ok" && outcome.text !== null) context.stdout.line(outcome.text);
+  lines?.line(`status:  ${outcome.status}`);
+  return outcome.error === null ? 0 : reportFailure(outcome.error, context);
+}
+
+async function runScript(
+  context: RunContext,
+  flags: RunFlags,
+  staged: StagedSession,
+  components: ComponentRuntime,
+  lines: TextOutput | null,
+): Promise<number> {
+  const guestOutput = flags.json || flags.output === "text" ? context.stderr : context.stdout;
+  const { runScriptSession } = await import("../runtime/session/run_script.ts");
+  const failure = await runScriptSession(staged, {
+    components,
+    ready: (session) => announce(context, flags, session, lines),
+    diagnostics: (line) => void context.stderr.line(line),
+    guestOutput: (stream, line) => void (stream === "stdout" ? guestOutput : context.stderr).line(line),
+  });
+  lines?.line(`status:  ${failure === null ? "ok" : "trapped"}`);
+  return failure === null ? 0 : reportFailure(failure, context);
+}
+
+function launchOptions(context: CliContext, flags: RunFlags): LaunchOptions {
+  return {
+    cwd: context.cwd,
+    env: context.env,
+    home: context.absoluteHome(),
+    bounds: context.bounds,
+    source: flags.capsule === undefined ? { kind: "manifest", path: flags.manifest ?? "murmur.yaml" } : {
+      kind: "installed",
+      name: flags.capsule,
+      version: flags["capsule-version"]!,
+      sha256: flags["capsule-sha256"] ?? null,
+    },
+    storeRoot: flags["store-root"] ?? null,
+    task: flags.task ?? null,
+    contextId: flags.context ?? null,
+    resume: flags.resume ?? null,
+    resumeMode: flags["resume-mode"] ?? "full",
+    forgetSession: flags["forget-session"] ?? false,
+    workdir: flags.workdir ?? null,
+    bind: flags.bind ?? "127.0.0.1",
+    taskAcceptance: flags["lifecycle-task-acceptance"] ?? null,
+    afterTask: flags["lifecycle-after-task"] ?? null,
+    useEnvFile: !(flags["no-env-file"] ?? false),
+    containment: flags.containment ?? null,
+    systemPrompt: flags["system-prompt"] ?? null,
+    warn: context.warn,
+    notice: (line) => void context.stderr.line(line),
+  };
+}
+
+/** Prints what the capsule may do here (spec cli 12.3). */
+export async function explainScope(context: CliContext, flags: RunFlags): Promise<number> {
+  const plan = await planLaunch(launchOptions(context, flags));
+  const report = planScope(plan, []);
+  context.stdout.line(flags.json ? JSON.stringify(report) : scopeText(report));
+  return 0;
+}
+
+/** Prints readiness (spec cli 12.1, 12.2) and, on a terminal, follows the session's text. */
+function announce(context: RunContext, flags: RunFlags, session: SessionReady, lines: TextOutput | null): void {
+  context.refused.keepIn(session.recordsDir);
+  if (lines === null) {
+    context.stdout.line(JSON.stringify({
+      url: session.url,
+      pid: Deno.pid,
+      session_id: session.sessionId,
+      name: session.name,
+      version: session.version,
+      workdir: session.workdir,
+    }));
+    return;
+  }
+  if (session.url !== "") lines.line(`murmur: url ${session.url}`);
+  lines.line(`session: ${session.sessionId}`);
+  if (flags.verbose) {
+    lines.line(`workdir: ${session.workdir}`);
+    lines.line(`manifest: ${session.name} v${session.version}`);
+    if (session.driver !== "") lines.line(`driver: ${session.driver}`);
+  }
+  if (session.skills > 0) lines.line(`skills: ${session.skills} installed`);
+  if (context.stdout.isTerminal && flags.output !== "text") {
+    session.frames?.subscribe(terminalView({
+      stdout: context.stdout,
+      stderr: context.stderr,
+      thinking: flags.verbose ?? false,
+    }));
+  }
+}
+
+/**
+ * The first SIGTERM ends the session in order; a second one, or a teardown that takes too long, ends the process at once
+ * (spec session 17.3).
+ */
+function windDownOnTerminate(stop: AbortController, boundMs: number): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const onTerminate = () => {
+    if (stop.signal.aborted) Deno.exit(TERMINATED);
+    stop.abort();
+    timer = setTimeout(() => Deno.exit(TERMINATED), boundMs);
+  };
+  Deno.addSignalListener("SIGTERM", onTerminate);
+  return () => {
+    clearTimeout(timer);
+    Deno.removeSignalListener("SIGTERM", onTerminate);
+  };
+}
