@@ -57,8 +57,8 @@ const NATIVE_PROBE = `#!/bin/sh
 # The call arrives as {"data":"{\\"script\\":\\"…\\"}",…}; the text holds nothing that JSON would escape.
 read -r call
 script=\${call#*'script\\":\\"'}
-script=\${script%%'\\"'*}
 [ "$script" = "$call" ] && { echo "no script in $call" >&2; exit 9; }
+script=\${script%%'\\"'*}
 eval "$script"
 `;
 
