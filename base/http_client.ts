@@ -59,6 +59,11 @@ export interface HttpClient {
   close(): void;
 }
 
+/** Loads what the first request of a client needs, ahead of it. */
+export async function loadHttpModules(): Promise<void> {
+  await nodeModules();
+}
+
 /** Largest response header section in bytes. */
 const MAX_RESPONSE_HEADERS = 65_536;
 /** Response bytes read ahead of the reader. */

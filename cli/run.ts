@@ -5,6 +5,7 @@
  * @module
  */
 import { DEFAULT_LIMITS } from "../artifact/manifest/default_limits.ts";
+import { sha256Hex } from "../artifact/sha256.ts";
 import { hardenProcess } from "../base/process_hardening.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
@@ -21,7 +22,7 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
   hardenProcess();
   if (flags["explain-scope"]) return await (await import("./run_capsule.ts")).explainScope(context, flags);
   // The very first act: the component host warms while everything else is read and judged (spec session 3.1).
-  const components = await startComponents(context);
+  const components = await startComponents(context, flags);
   try {
     return await (await import("./run_capsule.ts")).runCapsule(context, flags, components);
   } finally {
@@ -48,7 +49,7 @@ function checkFlags(flags: RunFlags): void {
   excludes(flags["forget-session"], "--forget-session", flags.resume, "--resume");
 }
 
-async function startComponents(context: CliContext): Promise<ComponentRuntime> {
+async function startComponents(context: CliContext, flags: RunFlags): Promise<ComponentRuntime> {
   const [helper, hostScript] = await Promise.all([confineHelper(), componentHostScript()]);
   return createComponentRuntime({
     compiledDirectory: context.absoluteHome().compiled,
@@ -56,5 +57,14 @@ async function startComponents(context: CliContext): Promise<ComponentRuntime> {
     limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
     confineHelper: helper,
     hostScript,
+    launch: await launchKey(context, flags),
   });
+}
+
+/** Names the capsule of a launch, for what may be loaded ahead. */
+async function launchKey({ cwd }: CliContext, flags: RunFlags): Promise<string> {
+  const what = flags.capsule === undefined
+    ? [cwd, flags.manifest ?? "murmur.yaml"]
+    : [flags.capsule, flags["capsule-version"]];
+  return await sha256Hex(new TextEncoder().encode(JSON.stringify(what)));
 }

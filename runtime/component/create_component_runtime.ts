@@ -41,6 +41,8 @@ export interface ComponentRuntimeOptions {
   readonly limits: ComponentLimits;
   /** Path of `mur-confine`, `null` where there is none. */
   readonly confineHelper: string | null;
+  /** Hash in hex of what is launched: what it calls first is loaded ahead next time. */
+  readonly launch?: string;
   /** The host program as a script (`host_program.ts`). */
   readonly hostScript?: string | null;
   /** Starts another program as host process; tests put hostile ones there. */
@@ -142,6 +144,7 @@ class Runtime implements ObservableComponentRuntime {
   readonly #cache: TranspileCache;
   readonly #pool: ComponentPool;
   readonly #components = new Map<string, LoadableComponent>();
+  readonly #foreseen: Promise<void>;
 
   constructor(options: ComponentRuntimeOptions) {
     this.#options = options;
@@ -152,6 +155,7 @@ class Runtime implements ObservableComponentRuntime {
       idleBound: options.bounds.componentIdle,
       startBound: options.bounds.componentHostStart,
     });
+    this.#foreseen = options.launch === undefined ? Promise.resolve() : this.#foresee(options.launch);
   }
 
   get pids(): readonly number[] {
@@ -178,19 +182,35 @@ class Runtime implements ObservableComponentRuntime {
     unpack: () => Promise<Uint8Array>,
     subject: string,
   ): Promise<CompiledComponent> {
-    const cached = await this.#cache.ofArchive(archiveSha256);
-    if (cached === null) {
-      const compiled = await this.compile(await unpack(), subject);
-      this.#cache.rememberArchive(archiveSha256, compiled.sha256);
-      return compiled;
-    }
-    this.#components.set(cached.sha256, cached);
-    return judged(cached, subject);
+    await this.#foreseen;
+    const sha256 = this.#cache.remembered("archive", archiveSha256);
+    const known = sha256 === null ? null : this.#components.get(sha256) ?? await this.#cached(sha256);
+    if (known !== null) return judged(known, subject);
+    const compiled = await this.compile(await unpack(), subject);
+    this.#cache.remember("archive", archiveSha256, compiled.sha256);
+    return compiled;
+  }
+
+  async #cached(sha256: string): Promise<LoadableComponent | null> {
+    const translation = await this.#cache.byComponent(sha256);
+    if (translation === null) return null;
+    const component = { sha256, translation };
+    this.#components.set(sha256, component);
+    return component;
+  }
+
+  /** Gives the reserve what the last launch of the same capsule called first, while this one is still being read. */
+  async #foresee(launch: string): Promise<void> {
+    const sha256 = this.#cache.remembered("launch", launch);
+    const component = sha256 === null ? null : await this.#cached(sha256);
+    if (component !== null) this.#pool.expect({ limits: this.#options.limits }, component);
   }
 
   expect(compiled: CompiledComponent, limits: ComponentLimits): void {
     const component = this.#components.get(compiled.sha256);
-    if (component !== undefined) this.#pool.expect({ limits }, component);
+    if (component === undefined) return;
+    this.#pool.expect({ limits }, component);
+    if (this.#options.launch !== undefined) this.#cache.remember("launch", this.#options.launch, compiled.sha256);
   }
 
   async callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult> {

@@ -74,21 +74,24 @@ export class TranspileCache {
     return translation;
   }
 
-  /**
-   * The hash of the component that an archive holds, when it was translated before and its translation is still there;
-   * `null` otherwise. Saves unpacking the archive: its own hash says what is in it.
-   */
-  async ofArchive(archiveSha256: string): Promise<{ sha256: string; translation: Translation } | null> {
-    const bytes = this.#readFile(`${archiveSha256}.archive`, 128);
-    const sha256 = bytes === null ? "" : new TextDecoder().decode(bytes);
-    if (!/^[0-9a-f]{64}$/.test(sha256)) return null;
-    const translation = await this.#read(`${sha256}.${TRANSLATION_VERSION}`);
-    return translation === null ? null : { sha256, translation };
+  /** A translation by the hash of its component; `null` when it is not there. */
+  byComponent(sha256: string): Promise<Translation | null> {
+    return this.#read(`${sha256}.${TRANSLATION_VERSION}`);
   }
 
-  /** Remembers which component an archive holds. */
-  rememberArchive(archiveSha256: string, sha256: string): void {
-    this.#write(`${archiveSha256}.archive`, new TextEncoder().encode(sha256));
+  /**
+   * The hash of a component that was remembered under a key: what an archive holds, or what a launch called last. `null`
+   * when nothing was. It only says where to look: the translation is verified when it is read.
+   */
+  remembered(kind: "archive" | "launch", key: string): string | null {
+    const bytes = this.#readFile(`${key}.${kind}`, 128);
+    const sha256 = bytes === null ? "" : new TextDecoder().decode(bytes);
+    return /^[0-9a-f]{64}$/.test(sha256) ? sha256 : null;
+  }
+
+  /** Remembers a component under a key, which is a hash in hex. */
+  remember(kind: "archive" | "launch", key: string, sha256: string): void {
+    if (this.remembered(kind, key) !== sha256) this.#write(`${key}.${kind}`, new TextEncoder().encode(sha256));
   }
 
   async #withSlot<T>(work: () => Promise<T>): Promise<T> {

@@ -5,7 +5,7 @@
  */
 import { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
-import { createHttpClient } from "../../base/http_client.ts";
+import { createHttpClient, loadHttpModules } from "../../base/http_client.ts";
 import { formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
@@ -182,6 +182,7 @@ class AgentSession {
   async live(): Promise<SessionOutcome> {
     // Not earlier: starting a worker holds this thread, and readiness should not wait for it.
     this.#tokens.warm();
+    void loadHttpModules();
     const text = await this.#launchTask();
     let outcome: TaskOutcome | null = null;
     if (text !== null && !this.#run.stop.aborted) {
