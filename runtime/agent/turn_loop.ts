@@ -126,7 +126,7 @@ export type AttemptEnd =
   | { readonly kind: "spend_ceiling_reached"; readonly message: string }
   | { readonly kind: "canceled"; readonly phase: "turn" | "inference"; readonly turn: number }
   /** Ends the session too (`E-RUN-013`, `E-RUN-014`). */
-  | { readonly kind: "fatal"; readonly error: MurError; readonly turn: number };
+  | { readonly kind: "fatal"; readonly error: MurError };
 
 export interface AttemptResult {
   readonly end: AttemptEnd;
@@ -164,7 +164,7 @@ class Attempt {
     const { maxTurns, signal } = this.#input;
     for (;;) {
       const breach = this.#services.workdirBreach();
-      if (breach !== null) return { kind: "fatal", error: breach, turn: this.turn };
+      if (breach !== null) return { kind: "fatal", error: breach };
       if (signal.aborted) return { kind: "canceled", phase: "turn", turn: this.turn };
       if (this.turn >= maxTurns) {
         return { kind: "max_turns_reached", message: `inference loop exceeded ${maxTurns} turns` };
@@ -320,7 +320,7 @@ class Attempt {
         { callId: call.id, isError: result.isError, text: result.text },
         result.fence === null ? {} : { fence: result.fence },
       ));
-      if (result.fatal !== null) return { kind: "fatal", error: result.fatal, turn };
+      if (result.fatal !== null) return { kind: "fatal", error: result.fatal };
     }
     this.#enter([assistantMessage(reply.content), ...answers]);
     return null;

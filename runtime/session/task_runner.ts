@@ -105,13 +105,11 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   });
   const outcome = outcomeOf(attempt.end);
   writeResult(services, task, outcome);
-  if (attempt.end.kind === "failed" || attempt.end.kind === "fatal") {
-    trace.write("task_failed", {
-      task_id: task.id,
-      turn: attempt.end.turn,
-      cause: attempt.end.kind === "failed" ? attempt.end.cause : "runtime_error",
-      reason: outcome.text,
-    });
+  if (attempt.end.kind === "failed") {
+    const { turn, cause } = attempt.end;
+    trace.write("task_failed", { task_id: task.id, turn, cause, reason: outcome.text });
+  } else if (attempt.end.kind === "fatal") {
+    trace.write("task_failed", { task_id: task.id, cause: "runtime_error", reason: outcome.text });
   } else if (attempt.end.kind === "canceled") {
     trace.write("task_canceled", {
       task_id: task.id,
