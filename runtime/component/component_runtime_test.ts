@@ -178,7 +178,7 @@ Deno.test("a script capsule reads its input, invokes tools and writes; its calls
   );
   await assert.rejects(
     harness.runtime.runCapsule(spins, {}),
-    /^ComponentFailure: capsule execution exceeded its 0\.3s/,
+    /^ComponentFailure: capsule execution exceeded its 0\.3s deadline and was interrupted/,
   );
 });
 

@@ -29,6 +29,7 @@ import {
   type ToolResult,
 } from "./component_runtime.ts";
 import { PAGE_BYTES } from "./core_module.ts";
+import { residentBytes } from "./resident_memory.ts";
 import { type InterfaceMismatch, isLinkedFor, judgeImport, ROLE_EXPORTS } from "./served_interfaces.ts";
 import { TranspileCache } from "./transpile_cache.ts";
 
@@ -225,10 +226,10 @@ class Runtime implements ObservableComponentRuntime {
 
   async walls(): Promise<readonly string[]> {
     const kernel = await this.#pool.walls();
-    // The size is watched from here, whatever the kernel grants (spec containment 16.2).
     return [
       ...Object.entries(REPORTED_WALLS).filter(([wall]) => kernel.includes(wall as Wall)).map(([, name]) => name),
-      "memory",
+      // The size is watched from here, wherever the system tells it (spec containment 16.2).
+      ...(residentBytes(Deno.pid) === null ? [] : ["memory"]),
     ];
   }
 
@@ -305,12 +306,14 @@ function subjectOf(spec: ComponentSpec): string {
 function failureOf(spec: ComponentSpec, end: Exclude<CallEnd, { kind: "ok" }>): ComponentFailure {
   const subject = spec.role === "capsule" ? "capsule execution" : subjectOf(spec);
   const { deadlineSeconds } = spec.limits;
+  const limit = "capabilities.limits.deadline_seconds";
   switch (end.kind) {
     case "deadline":
       return new ComponentFailure(
         "deadline",
-        `${subject} exceeded its ${deadlineSeconds}s execution deadline ` +
-          "(capabilities.limits.deadline_seconds) and was interrupted",
+        spec.role === "capsule"
+          ? `${subject} exceeded its ${deadlineSeconds}s deadline and was interrupted (${limit})`
+          : `${subject} exceeded its ${deadlineSeconds}s execution deadline (${limit}) and was interrupted`,
       );
     case "limit":
       return new ComponentFailure("limit", `${subject} exceeded its configured resource limits: ${end.what}`);

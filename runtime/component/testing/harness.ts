@@ -44,13 +44,18 @@ export class Harness implements AsyncDisposable {
     this.directory = Deno.makeTempDirSync({ prefix: "murmur-component-" });
     this.work = `${this.directory}/work`;
     Deno.mkdirSync(this.work);
-    this.runtime = createComponentRuntime({
-      compiledDirectory: sharedCompiledDirectory(),
-      bounds: { componentIdle: 30_000, componentHostStart: 20_000 },
-      limits: LIMITS,
-      confineHelper: null,
-      ...options,
-    });
+    try {
+      this.runtime = createComponentRuntime({
+        compiledDirectory: sharedCompiledDirectory(),
+        bounds: { componentIdle: 30_000, componentHostStart: 20_000 },
+        limits: LIMITS,
+        confineHelper: null,
+        ...options,
+      });
+    } catch (error) {
+      Deno.removeSync(this.directory, { recursive: true });
+      throw error;
+    }
   }
 
   /** A preopen below the harness's directory. */
