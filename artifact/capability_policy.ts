@@ -30,6 +30,8 @@ export const MAX_SLEEPING_TTL_SECONDS = 15 * 60;
 export interface JudgementOptions {
   /** `after_task` with flags applied; default: the manifest's. */
   readonly afterTask?: "exit" | "sleep";
+  /** `--context`; `null` without one. */
+  readonly contextId?: string | null;
 }
 
 function at(place: SourcePlace | undefined, hint?: string): { place?: SourcePlace; hint?: string } {
@@ -224,6 +226,8 @@ export function judgeCapabilities(manifest: CapsuleManifest, options: JudgementO
   if (store !== null) {
     judgeRecordName(store, "record store", manifest.place("context.record_store") ?? manifest.place("name"));
   }
+  const { contextId = null } = options;
+  if (contextId !== null) judgeRecordName(contextId, "context id for --context");
   judgeReservedNames(manifest);
   judgeEnvironmentNames(manifest);
   judgePeerFileLife(manifest, options);

@@ -20,11 +20,16 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
   checkFlags(flags);
   // Before anything is read that another process of this user must not see.
   hardenProcess();
-  if (flags["explain-scope"]) return await (await import("./run_capsule.ts")).explainScope(context, flags);
   // The very first act: the component host warms while everything else is read and judged (spec session 3.1).
-  const components = await startComponents(context, flags);
+  let components: ComponentRuntime;
   try {
-    return await (await import("./run_capsule.ts")).runCapsule(context, flags, components);
+    components = await startComponents(context, flags);
+  } catch (error) {
+    return (await import("./run_capsule.ts")).failedRun(context, flags, error);
+  }
+  try {
+    const { explainCapsule, runCapsule } = await import("./run_capsule.ts");
+    return await (flags["explain-scope"] ? explainCapsule : runCapsule)(context, flags, components);
   } finally {
     await components.close();
   }

@@ -4,11 +4,12 @@
  *
  * @module
  */
-import { formatWarning } from "../base/errors.ts";
+import { formatError, formatWarning } from "../base/errors.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
+import { explainScope } from "../runtime/session/explain_scope.ts";
 import type { LaunchOptions } from "../runtime/session/launch_options.ts";
 import { runAgentSession, type SessionOutcome, type SessionReady } from "../runtime/session/run_session.ts";
-import { planLaunch, planScope, type StagedSession, stageSession } from "../runtime/session/stage_session.ts";
+import { planLaunch, type StagedSession, stageSession } from "../runtime/session/stage_session.ts";
 import { scopeText } from "../runtime/session/scope_report.ts";
 import type { RunFlags } from "./application.ts";
 import type { CliContext, TextOutput } from "./context.ts";
@@ -43,13 +44,10 @@ export async function runCapsule(
   components: ComponentRuntime,
 ): Promise<number> {
   const context = runContext(given);
-  // Where the lines for people go: stdout carries the answer alone under --output text, one JSON line under --json.
-  const lines: TextOutput | null = flags.json ? null : flags.output === "text" ? context.stderr : context.stdout;
   try {
-    return await runWith(context, flags, components, lines);
+    return await runWith(context, flags, components, linesOf(context, flags));
   } catch (error) {
-    lines?.line("status:  failed");
-    return reportFailure(error, context);
+    return failedRun(context, flags, error);
   }
 }
 
@@ -129,12 +127,32 @@ function launchOptions(context: CliContext, flags: RunFlags): LaunchOptions {
   };
 }
 
-/** Prints what the capsule may do here (spec cli 12.3). */
-export async function explainScope(context: CliContext, flags: RunFlags): Promise<number> {
+/** Prints what the capsule of a launch may do here (spec cli 12.3). */
+export async function explainCapsule(
+  context: CliContext,
+  flags: RunFlags,
+  components: ComponentRuntime,
+): Promise<number> {
   const plan = await planLaunch(launchOptions(context, flags));
-  const report = planScope(plan, []);
+  const { report, refusal } = await explainScope(plan, await components.walls());
   context.stdout.line(flags.json ? JSON.stringify(report) : scopeText(report));
+  if (refusal !== null) {
+    context.stderr.line(`mur run would refuse this capsule:\n${formatError(refusal).replaceAll(/^/gm, "  ")}`);
+  }
   return 0;
+}
+
+/** Says that a run failed before its session ended by itself. */
+export function failedRun(context: CliContext, flags: RunFlags, error: unknown): number {
+  linesOf(context, flags)?.line("status:  failed");
+  return reportFailure(error, context);
+}
+
+/**
+ * Where the lines for people go: stdout carries the answer alone under `--output text`, one JSON line under `--json`.
+ */
+function linesOf(context: CliContext, flags: RunFlags): TextOutput | null {
+  return flags.json ? null : flags.output === "text" ? context.stderr : context.stdout;
 }
 
 /** Prints readiness (spec cli 12.1, 12.2) and, on a terminal, follows the session's text. */

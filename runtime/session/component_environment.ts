@@ -28,12 +28,13 @@ export interface ArtifactFacts {
 export function inferenceVariables(manifest: CapsuleManifest, endpoint: string): Record<string, string> {
   const { inference } = manifest;
   if (inference === null) return {};
+  const configJson = inference.driver?.configJson ?? null;
   return {
     MURMUR_INFERENCE_TRANSPORT: inference.transport,
     MURMUR_INFERENCE_MODEL: inference.model ?? "",
     MURMUR_INFERENCE_ENDPOINT: endpoint,
     MURMUR_INFERENCE_DRIVER: inference.driver?.artifact ?? "",
-    ...(inference.driver?.configJson == null ? {} : { MURMUR_INFERENCE_DRIVER_CONFIG: inference.driver.configJson }),
+    ...(configJson === null ? {} : { MURMUR_INFERENCE_DRIVER_CONFIG: configJson }),
   };
 }
 

@@ -111,8 +111,8 @@ export function refuseForeignLaunch(env: Variables): void {
   }
 }
 
-/** Refuses flags that exclude each other. @throws {MurError} `E-RUN-015`, `E-RUN-039`. */
-export function refuseExclusiveFlags(options: Pick<LaunchOptions, "resume" | "contextId" | "forgetSession">): void {
+/** Refuses flags that exclude each other. @throws {MurError} `E-RUN-015`. */
+export function refuseExclusiveFlags(options: Pick<LaunchOptions, "resume" | "contextId">): void {
   if (options.resume !== null && options.contextId !== null) {
     throw new MurError("E-RUN-015", "--resume and --context cannot be given together", { hint: "pass one of the two" });
   }

@@ -90,8 +90,9 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     peer_tasks: manifest.exports.peerTasks,
     peer_fetch_allow: capabilities.peerFetch ?? [],
     state_stores: manifest.artifacts.flatMap(({ bareName, grant }) => {
-      if (grant?.state == null) return [];
-      const store = grant.state.store ?? manifest.name;
+      const state = grant?.state ?? null;
+      if (state === null) return [];
+      const store = state.store ?? manifest.name;
       return [{ artifact: bareName, store, host_path: `${facts.stateRoot}/${store}` }];
     }),
     configured_artifacts: manifest.artifacts.filter(({ configJson }) => configJson !== null).map(({ bareName }) =>

@@ -75,7 +75,8 @@ export class SessionTools {
     if (shellAllow.includes(name)) {
       return { kind: "shell", inputSchema, run: (input, scope) => commands.shell(name, input, scope) };
     }
-    if (installed?.skillText != null) return this.#skill(name, installed.skillText);
+    const skill = installed?.skillText ?? null;
+    if (skill !== null) return this.#skill(name, skill);
     if (spec !== undefined && allowlist.has(name) && spec.role === "tool") {
       return { kind: "wasm", inputSchema, run: (input, scope) => this.#callComponent(spec, input, scope) };
     }

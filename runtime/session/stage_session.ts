@@ -42,7 +42,7 @@ import { newId } from "../../base/ids.ts";
 import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
-import { type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
+import { type CredentialLookup, type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
 import { requireUpstreamAuth, type UpstreamHeader } from "../inference/credential_gateway.ts";
 import { type FoundCredential, gatewayWarnings } from "../inference/gateway_warnings.ts";
 import { openSpendLedger, type SpendLedger } from "../inference/spend_ledger.ts";
@@ -213,15 +213,10 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   const pins = await readPins(source, manifest);
   await requireInstalled(source.stores, manifest.artifacts);
   const scriptComponent = manifest.inference === null ? await source.readComponent() : null;
-  const flags = lifecycleFlags(options);
-  const lifecycle: Lifecycle = {
-    ...manifest.lifecycle,
-    taskAcceptance: flags.taskAcceptance ?? manifest.lifecycle.taskAcceptance,
-    afterTask: flags.afterTask ?? manifest.lifecycle.afterTask,
-  };
+  const lifecycle = effectiveLifecycle(plan);
   const effective = { ...manifest, lifecycle };
   const credentials = await readCredentials(plan);
-  judgeCapabilities(manifest, { afterTask: lifecycle.afterTask });
+  judgeCapabilities(manifest, { afterTask: lifecycle.afterTask, contextId: options.contextId });
   const policy = lowerCapabilities(manifest);
   refuseUnsupported(effective);
   const containment = decideContainment(manifest, plan.floor, trustedFilesReport(plan).unguarded);
@@ -237,7 +232,6 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   const sessionId = newId("ses");
   const { workdirRoot, workdir } = await workFolder(plan, sessionId);
   const resumed = await resumeOf(plan, workdirRoot);
-  if (options.contextId !== null) requireContextId(options.contextId);
   const ledger = plan.configuration.machineTokensPerDay === null || manifest.inference === null
     ? null
     : await openSpendLedger(options.home.spend);
@@ -266,11 +260,14 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   };
 }
 
-function requireContextId(id: string): void {
-  if (id !== "" && !id.startsWith(".") && !/[/\0]/.test(id)) return;
-  throw new MurError("E-CAP-011", `invalid context id '${id}' for --context: it must be one path segment`, {
-    hint: "use a name without '/', not starting with '.'",
-  });
+/** The lifecycle with the flags applied. @throws {MurError} `E-IO-003`. */
+export function effectiveLifecycle({ manifest, options }: LaunchPlan): Lifecycle {
+  const flags = lifecycleFlags(options);
+  return {
+    ...manifest.lifecycle,
+    taskAcceptance: flags.taskAcceptance ?? manifest.lifecycle.taskAcceptance,
+    afterTask: flags.afterTask ?? manifest.lifecycle.afterTask,
+  };
 }
 
 /** The lock's pins for this platform; `null` when there is no lock. @throws {MurError} `E-RUN-003`, `E-RUN-043`. */
@@ -317,6 +314,11 @@ async function workFolder(plan: LaunchPlan, sessionId: string): Promise<{ workdi
 
 async function resumeOf(plan: LaunchPlan, workdirRoot: string): Promise<ResumedSession | null> {
   const { options, manifest } = plan;
+  if (options.forgetSession) {
+    throw new MurError("E-RUN-039", "--forget-session drops a harness session, which only transport: process has", {
+      hint: `mur conversation rm removes the record of a context`,
+    });
+  }
   if (options.resume === null) return null;
   if (options.resumeMode === "compact") {
     throw new MurError("E-RUN-018", "--resume-mode compact needs a hook bound to on-compaction, and none is declared", {
@@ -342,15 +344,22 @@ async function readCredentials(plan: LaunchPlan): Promise<ReadonlyMap<string, Cr
     if (gateway === null) continue;
     found.set(
       bareName,
-      gateway.credential === null ? null : await resolveCredential(bareName, gateway.credential, {
-        configFile: plan.options.home.config,
-        env: plan.env,
-        injectable: plan.manifest.control?.secrets ?? [],
-        secrets: { get: () => undefined },
-      }),
+      gateway.credential === null
+        ? null
+        : await resolveCredential(bareName, gateway.credential, credentialLookup(plan)),
     );
   }
   return found;
+}
+
+/** Where the keys of a launch are looked for. */
+export function credentialLookup(plan: LaunchPlan): CredentialLookup {
+  return {
+    configFile: plan.options.home.config,
+    env: plan.env,
+    injectable: plan.manifest.control?.secrets ?? [],
+    secrets: { get: () => undefined },
+  };
 }
 
 /** `W-SEC-025`, `-027`, `-028`, `-030`. */
@@ -382,7 +391,7 @@ async function stageArtifacts(
   const staged: StagedArtifact[] = [];
   for (const entry of manifest.artifacts) {
     const pin = pins?.get(entry.bareName) ?? null;
-    if (pin?.pulledBy !== null && pin !== null) refusePulledRole(manifest, entry, pin.pulledBy);
+    if (pin?.pulledBy !== null && pin !== null) refusePulledRole(plan, entry, pin.pulledBy);
     const artifact = await stageArtifact(entry, {
       stores: source.stores,
       manifestDir: source.directory,
@@ -474,8 +483,9 @@ function requireHttpDriver({ entry, payload }: StagedArtifact): void {
 }
 
 /** First role that a pin written by a running capsule may not have (spec cli 9). @throws {MurError} `E-RUN-043`. */
-function refusePulledRole(manifest: CapsuleManifest, entry: ArtifactEntry, session: string): void {
-  const prompt = manifest.inference?.systemPromptArtifact ?? null;
+function refusePulledRole({ manifest, options }: LaunchPlan, entry: ArtifactEntry, session: string): void {
+  // Another prompt was given: the skill is a skill again.
+  const prompt = options.systemPrompt === null ? manifest.inference?.systemPromptArtifact ?? null : null;
   const role = entry.role === "hook"
     ? "runtime: hook"
     : entry.role === "driver"
