@@ -40,6 +40,36 @@ Deno.test("the assets are plain JSON, complete and the same every time", async (
   }
 });
 
+Deno.test("files of the current directory do not stand in for the guest library", async () => {
+  const directory = await Deno.makeTempDir({ prefix: "murmur-assets-" });
+  try {
+    for (const name of ["library", ...AUTHOR_MODULES]) {
+      await Deno.writeTextFile(`${directory}/${name}.ts`, "export default 1;\n");
+    }
+    await Deno.writeTextFile(`${directory}/component`, "not the entry\n");
+    await Deno.writeTextFile(`${directory}/tool.ts`, 'import { defineTool } from "murmur/tool";\ndefineTool;\n');
+    const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
+    const script = `
+      import { collectAssets } from ${module("assets.ts")};
+      import { bundleComponent } from ${module("bundle.ts")};
+      const { library } = await collectAssets();
+      const { code } = await bundleComponent("tool.ts", "tool", library);
+      console.log(JSON.stringify({ library, code }));
+    `;
+    await Deno.writeTextFile(`${directory}/main.ts`, script);
+    const { code: status, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--quiet", "--config", new URL("../deno.json", import.meta.url).pathname, "main.ts"],
+      cwd: directory,
+    }).output();
+    assert.equal(status, 0, new TextDecoder().decode(stderr));
+    const { library, code } = JSON.parse(new TextDecoder().decode(stdout)) as { library: unknown; code: string };
+    assert.deepEqual(library, (await collectAssets()).library);
+    assert.match(code, /murmur:task\/task/);
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});
+
 Deno.test("a program in one file can carry the engine too", async () => {
   const { engine = "" } = await collectAssets(true);
   assert.deepEqual(Uint8Array.fromBase64(engine), await loadEngine());

@@ -80,6 +80,11 @@ function entrySource(role: ComponentRole): string {
   ].join("\n");
 }
 
+/** esbuild puts `./` before an entry when its working directory holds a file of that name, though nothing reads that. */
+function entryName(path: string): string {
+  return path.replace(/^\.\//, "");
+}
+
 /**
  * Bundles the guest library into one module per entry and their shared chunks.
  *
@@ -93,7 +98,7 @@ export async function bundleLibrary(
     name: "guest-library",
     setup(build) {
       build.onResolve({ filter: /.*/ }, (args) => {
-        if (args.kind === "entry-point") return { path: args.path, namespace: "guest" };
+        if (args.kind === "entry-point") return { path: entryName(args.path), namespace: "guest" };
         if (args.namespace !== "guest") return undefined;
         if (args.path.startsWith("./")) return { path: args.path.slice(2), namespace: "guest" };
         return { path: decodeURIComponent(packageFile(args.path).pathname) };
@@ -154,7 +159,7 @@ function authorPlugin(entry: string, role: ComponentRole, library: Readonly<Reco
     name: "author",
     setup(build) {
       build.onResolve(
-        { filter: /^component$/ },
+        { filter: /^(\.\/)?component$/ },
         (args) => args.kind === "entry-point" ? { path: "component", namespace: "component" } : undefined,
       );
       build.onLoad({ filter: /.*/, namespace: "component" }, () => ({ contents: entrySource(role), loader: "js" }));
