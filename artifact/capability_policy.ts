@@ -6,7 +6,12 @@
  */
 import { MurError, type SourcePlace } from "../base/errors.ts";
 import { strippedBy } from "./environment_patterns.ts";
-import type { ArtifactEntry, CapabilityPolicy, CapsuleManifest } from "./manifest/capsule_manifest.ts";
+import type {
+  ArtifactEntry,
+  CapabilityPolicy,
+  CapsuleManifest,
+  ContainmentClass,
+} from "./manifest/capsule_manifest.ts";
 import { shownValue } from "./manifest/shown_value.ts";
 import { type NetworkRule, networkRuleCovers, parseNetworkRule } from "./network_rules.ts";
 import { storeNameProblem } from "./store_name.ts";
@@ -231,6 +236,19 @@ export function judgeCapabilities(manifest: CapsuleManifest, options: JudgementO
   judgeReservedNames(manifest);
   judgeEnvironmentNames(manifest);
   judgePeerFileLife(manifest, options);
+}
+
+/** Check 12: `shell.staged_runtime` needs a sealed floor to be staged into. @throws {MurError} `E-CAP-004`. */
+export function judgeStagedRuntime(manifest: CapsuleManifest, floor: ContainmentClass): void {
+  if (manifest.capabilities.stagedRuntime.length === 0 || floor === "sealed") return;
+  throw new MurError(
+    "E-CAP-004",
+    `capabilities.shell.staged_runtime is declared under the containment floor '${floor}': only a sealed root takes one`,
+    at(
+      manifest.place("capabilities.shell.staged_runtime"),
+      "declare capabilities.containment: sealed, or remove staged_runtime",
+    ),
+  );
 }
 
 /** The checks that `--explain-scope` refuses on too: 4, 5, 7 and 8. @throws {MurError} `E-CAP-…`. */

@@ -315,21 +315,23 @@ const publishRoute = buildCommand<PublishFlags, [artifact?: string], MurContext>
   docs: { brief: "Publish an archive to the local store or a registry" },
 });
 
-const installRoute = buildCommand<InstallFlags, [reference?: string], MurContext>({
+/** Flags of `mur install` as they are written. */
+interface WrittenInstallFlags extends Omit<InstallFlags, "precompile"> {
+  readonly "no-precompile"?: boolean;
+}
+
+const installRoute = buildCommand<WrittenInstallFlags, [reference?: string], MurContext>({
   loader: loading(async () => {
     const { install } = await import("./install.ts");
-    return (context, flags, reference) => install(context, flags, reference);
+    return (context, { "no-precompile": later = false, ...flags }, reference) =>
+      install(context, { ...flags, precompile: !later }, reference);
   }),
   parameters: {
     flags: {
       global: toggle("Install into ~/.murmur/artifacts instead of the project's store"),
       registry: option("local, or the URL of a registry", "url"),
       "all-platforms": toggle("Every platform's archive of <name>@<version>, into the global store"),
-      precompile: {
-        kind: "boolean",
-        brief: "Translate components now instead of at the first run",
-        optional: true,
-      },
+      "no-precompile": toggle("Translate components at the first run, not now"),
     },
     aliases: { g: "global" },
     positional: {

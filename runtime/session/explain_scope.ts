@@ -4,7 +4,12 @@
  *
  * @module
  */
-import { judgeCapabilities, judgeForScopeReport, lowerCapabilities } from "../../artifact/capability_policy.ts";
+import {
+  judgeCapabilities,
+  judgeForScopeReport,
+  judgeStagedRuntime,
+  lowerCapabilities,
+} from "../../artifact/capability_policy.ts";
 import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { backgroundCommandWarning, manifestWarnings } from "../../artifact/manifest/manifest_warnings.ts";
 import { refuseUnsupported } from "../../artifact/manifest/unsupported.ts";
@@ -52,6 +57,7 @@ async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecy
       backgroundCommandWarning(manifest, lifecycle),
     ];
     for (const warning of warnings) if (warning !== null) options.warn(warning);
+    judgeStagedRuntime(manifest, plan.floor);
     refuseUnsupported({ ...manifest, lifecycle });
     return null;
   } catch (cause) {

@@ -5,7 +5,7 @@
  * @module
  */
 import { bareHalf } from "../../artifact/artifact_name.ts";
-import { judgeCapabilities, lowerCapabilities } from "../../artifact/capability_policy.ts";
+import { judgeCapabilities, judgeStagedRuntime, lowerCapabilities } from "../../artifact/capability_policy.ts";
 import { type Configuration, readConfiguration } from "../../artifact/configuration.ts";
 import { readWorkspaceEnvFile } from "../../artifact/env_file.ts";
 import {
@@ -221,6 +221,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   refuseUnsupported(effective);
   const containment = decideContainment(manifest, plan.floor, trustedFilesReport(plan).unguarded);
   if (containment.refusal !== null) throw containment.refusal;
+  judgeStagedRuntime(manifest, plan.floor);
   if (containment.aggregateRefusal !== null) throw containment.aggregateRefusal;
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
   for (const warning of containment.stagingWarnings) warn(warning);
