@@ -227,16 +227,6 @@ export function globalStore(home: MurmurHome): ArtifactStore {
   return new ArtifactStore(home.artifacts);
 }
 
-/** Creates `~/.murmur` when it is missing and closes it to others, as every writer below it does (spec cli 2.1). */
-export async function prepareMurmurHome(home: MurmurHome): Promise<void> {
-  try {
-    await Deno.mkdir(home.root, { recursive: true, mode: 0o700 });
-    await Deno.chmod(home.root, 0o700);
-  } catch (error) {
-    throw ioError(`prepare ${home.root}`, error);
-  }
-}
-
 /** `W-REG-001` for a native artifact that was found at the platform-independent place (spec cli 7, rule 5). */
 export function unplatformedNativeWarning(artifact: StoredArtifact): Warning | null {
   if (artifact.platform !== null || artifact.metadata.kind !== "native") return null;

@@ -5,7 +5,7 @@ import { canFillDisk, onSmallDisk } from "../tests/support/full_disk.ts";
 import type { ArtifactMetadata } from "./artifact_metadata.ts";
 import { formatMetadata, parseMetadata } from "./artifact_metadata.ts";
 import { sha256Hex } from "./sha256.ts";
-import { ArtifactStore, prepareMurmurHome, unplatformedNativeWarning } from "./store.ts";
+import { ArtifactStore, unplatformedNativeWarning } from "./store.ts";
 
 const STORE_MODULE = new URL("./store.ts", import.meta.url).href;
 const REPOSITORY = new URL("..", import.meta.url);
@@ -221,20 +221,6 @@ Deno.test("a native artifact filed without a platform warns W-REG-001, every oth
     assert.equal(unplatformedNativeWarning(await put(store, "x", { platform: ["linux", "x86_64"] })), null);
     assert.equal(unplatformedNativeWarning(await put(store, "x")), null);
   });
-});
-
-Deno.test("the home is created closed, and closed again when it was open", async () => {
-  const directory = await Deno.makeTempDir();
-  try {
-    const home = murmurHomeAt(directory);
-    await prepareMurmurHome(home);
-    assert.equal((await Deno.stat(home.root)).mode! & 0o777, 0o700);
-    await Deno.chmod(home.root, 0o755);
-    await prepareMurmurHome(home);
-    assert.equal((await Deno.stat(home.root)).mode! & 0o777, 0o700);
-  } finally {
-    await Deno.remove(directory, { recursive: true });
-  }
 });
 
 /** A process that writes contents in turn until it is stopped, announcing itself first. */

@@ -19,7 +19,7 @@ import {
 import { writeZip, type ZipInput } from "../artifact/zip_writer.ts";
 import { writeAtomically } from "../base/atomic_file.ts";
 import { ioError, MurError, reasonOf } from "../base/errors.ts";
-import { absolutePath } from "../runtime/session/manifest_source.ts";
+import { absolutePath } from "../base/paths.ts";
 import type { ComponentRole, ComponentSource } from "../toolchain/component_build.ts";
 import type { CliContext } from "./context.ts";
 

@@ -18,7 +18,7 @@ import { writeZip, type ZipInput } from "../artifact/zip_writer.ts";
 import { MurError, reasonOf } from "../base/errors.ts";
 import { RootedDir } from "../base/rooted_dir.ts";
 import { isRootedError } from "../base/rooted_error.ts";
-import { absolutePath } from "../runtime/session/manifest_source.ts";
+import { absolutePath } from "../base/paths.ts";
 import { shownPath, writeOutput } from "./build.ts";
 import type { CliContext } from "./context.ts";
 import { UsageError } from "./usage_error.ts";

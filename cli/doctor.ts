@@ -19,7 +19,7 @@ import { type FoundCredential, gatewayWarnings } from "../runtime/inference/gate
 import { judgeMurmurNames } from "../runtime/component/served_interfaces.ts";
 import { publicDoorWarning } from "../runtime/door/public_door_warning.ts";
 import { strongerClass } from "../runtime/session/launch_options.ts";
-import { projectRoot } from "../runtime/session/manifest_source.ts";
+import { projectRoot } from "../artifact/project_root.ts";
 import { preopen, preopenLine } from "../runtime/session/scope_report.ts";
 import { decideContainment } from "../sandbox/containment_class.ts";
 import { artifactChecklist, type ChecklistLine, mismatchText } from "./artifact_checklist.ts";

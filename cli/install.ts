@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { prepareMurmurHome } from "../base/private_directory.ts";
 import type { ArtifactMetadata } from "../artifact/artifact_metadata.ts";
 import { parseReference } from "../artifact/artifact_name.ts";
 import {
@@ -30,10 +31,11 @@ import { type InstallReference, parseInstallReference } from "../artifact/regist
 import { readRegistryBlock, selectRegistry } from "../artifact/registry/registry_selection.ts";
 import { fetchFromChain, repositoryToken } from "../artifact/registry/source_chain.ts";
 import { sha256Hex } from "../artifact/sha256.ts";
-import { type ArtifactStore, globalStore, prepareMurmurHome, projectStore, readArchive } from "../artifact/store.ts";
+import { type ArtifactStore, globalStore, projectStore, readArchive } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
 import { formatError, MurError, reasonOf } from "../base/errors.ts";
-import { absolutePath, projectRoot } from "../runtime/session/manifest_source.ts";
+import { projectRoot } from "../artifact/project_root.ts";
+import { absolutePath } from "../base/paths.ts";
 import type { CliContext } from "./context.ts";
 import { precompileComponent } from "./precompile_component.ts";
 import { openRegistryAccess, type RegistryAccess } from "./registry_access.ts";
@@ -99,7 +101,7 @@ export async function install(
   }
   const access = await openRegistryAccess(context);
   try {
-    if (toGlobal) await prepareMurmurHome(home);
+    if (toGlobal) prepareMurmurHome(home);
     const installation: Installation = {
       context,
       flags,

@@ -5,7 +5,7 @@
  */
 import { globalStore, projectStore, type StoreListing } from "../artifact/store.ts";
 import { platformTag } from "../artifact/platform.ts";
-import { projectRoot } from "../runtime/session/manifest_source.ts";
+import { projectRoot } from "../artifact/project_root.ts";
 import type { CliContext } from "./context.ts";
 import { printTable } from "./text_table.ts";
 import { UsageError } from "./usage_error.ts";

@@ -9,7 +9,7 @@ import { readArchive } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
 import { MurError, reasonOf } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
-import { absolutePath } from "../runtime/session/manifest_source.ts";
+import { absolutePath } from "../base/paths.ts";
 import type { CliContext } from "./context.ts";
 import { precompileComponent } from "./precompile_component.ts";
 

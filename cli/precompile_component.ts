@@ -3,9 +3,9 @@
  *
  * @module
  */
+import { prepareMurmurHome } from "../base/private_directory.ts";
 import type { ArtifactMetadata } from "../artifact/artifact_metadata.ts";
 import { sha256Hex } from "../artifact/sha256.ts";
-import { prepareMurmurHome } from "../artifact/store.ts";
 import type { CliContext } from "./context.ts";
 
 /** What was done. */
@@ -21,7 +21,7 @@ export async function precompileComponent(
   const { TRANSLATION_VERSION } = await import("../runtime/component/translation_version.ts");
   const home = context.home();
   const sha256 = await sha256Hex(component);
-  await prepareMurmurHome(home);
+  prepareMurmurHome(home);
   const stored = await exists(`${home.compiled}/${sha256}.${TRANSLATION_VERSION}`);
   await new TranspileCache(home.compiled).translate(component, sha256, `${metadata.role} '${metadata.name}'`);
   return stored ? "already stored" : "compiled";

@@ -3,15 +3,16 @@
  *
  * @module
  */
+import { prepareMurmurHome } from "../base/private_directory.ts";
 import { parseArtifactManifest } from "../artifact/manifest/artifact_manifest.ts";
 import { ARCHIVE_SUFFIX } from "../artifact/package.ts";
 import { hostPlatformTag, parsePlatform, platformTag } from "../artifact/platform.ts";
 import { inspectArchive, refuseReservedVersion, requireHostPlatform } from "../artifact/publication.ts";
 import { readRegistryBlock, selectRegistry } from "../artifact/registry/registry_selection.ts";
-import { globalStore, prepareMurmurHome, readArchive } from "../artifact/store.ts";
+import { globalStore, readArchive } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
 import { ioError, MurError } from "../base/errors.ts";
-import { absolutePath } from "../runtime/session/manifest_source.ts";
+import { absolutePath } from "../base/paths.ts";
 import type { CliContext } from "./context.ts";
 import { openRegistryAccess } from "./registry_access.ts";
 
@@ -42,7 +43,7 @@ export async function publish(context: CliContext, flags: PublishFlags, artifact
   const choice = selectRegistry(flags.registry, await readRegistryBlock(`${context.cwd}/murmur.yaml`));
   if (choice.kind === "local") {
     const home = context.home();
-    await prepareMurmurHome(home);
+    prepareMurmurHome(home);
     await globalStore(home).put({ metadata, platform, bytes }, "publish");
   } else {
     const { RemoteRegistry } = await import("../artifact/registry/remote_registry.ts");

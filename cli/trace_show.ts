@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { absolutePath } from "../base/paths.ts";
 import { MurError } from "../base/errors.ts";
 import { recordsGroup } from "../base/murmur_home.ts";
 import { escapeControls } from "../runtime/agent/terminal_text.ts";
@@ -25,13 +26,7 @@ export interface TraceShowOptions {
 
 /** Absolute path of the work folder a trace command looks at. */
 export function traceWorkdir(context: Pick<CliContext, "cwd">, workdir: string | undefined): string {
-  const path = workdir ?? "workdir";
-  const parts: string[] = [];
-  for (const part of (path.startsWith("/") ? path : `${context.cwd}/${path}`).split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
-  }
-  return `/${parts.join("/")}`;
+  return absolutePath(context.cwd, workdir ?? "workdir");
 }
 
 /** Runs the command. @throws {MurError} `E-TRC-001`, `E-TRC-002`, `E-IO-001`, `E-IO-003`. */

@@ -61,6 +61,6 @@ Deno.test("the value of a launcher's variable is not shown", () => {
 });
 
 Deno.test("--resume and --context exclude each other", () => {
-  assert.equal(code(() => refuseExclusiveFlags({ resume: "", contextId: "ctx", forgetSession: false })), "E-RUN-015");
-  assert.equal(code(() => refuseExclusiveFlags({ resume: "", contextId: null, forgetSession: false })), "none");
+  assert.equal(code(() => refuseExclusiveFlags({ resume: "", contextId: "ctx" })), "E-RUN-015");
+  assert.equal(code(() => refuseExclusiveFlags({ resume: "", contextId: null })), "none");
 });

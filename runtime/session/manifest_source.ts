@@ -15,6 +15,8 @@ import { hostPlatformTag } from "../../artifact/platform.ts";
 import { type ArtifactStore, globalStore, projectStore } from "../../artifact/store.ts";
 import { readZipEntry } from "../../artifact/zip_archive.ts";
 import { ioError, MurError } from "../../base/errors.ts";
+import { absolutePath, parentDirectory } from "../../base/paths.ts";
+import { projectRoot } from "../../artifact/project_root.ts";
 import type { MurmurHome } from "../../base/murmur_home.ts";
 import type { CapsuleSource } from "./launch_options.ts";
 
@@ -43,31 +45,6 @@ export interface ManifestSource {
   readComponent(): Promise<Uint8Array>;
 }
 
-/** Directory of the nearest `murmur.yaml` at or above a directory; `null` when there is none. */
-export async function projectRoot(from: string): Promise<string | null> {
-  for (let directory = from;; directory = directory.slice(0, directory.lastIndexOf("/")) || "/") {
-    try {
-      const { isFile, size } = await Deno.stat(`${directory === "/" ? "" : directory}/${MANIFEST_NAME}`);
-      // An empty file of a trusted name is a placeholder and reads as absent (spec cli 2.2).
-      if (isFile && size > 0) return directory;
-    } catch (cause) {
-      if (!(cause instanceof Deno.errors.NotFound) && !(cause instanceof Deno.errors.NotADirectory)) throw cause;
-    }
-    if (directory === "/") return null;
-  }
-}
-
-/** Absolute form of a path, lexically. */
-export function absolutePath(cwd: string, path: string): string {
-  const joined = path.startsWith("/") ? path : `${cwd}/${path}`;
-  const parts: string[] = [];
-  for (const part of joined.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
-  }
-  return `/${parts.join("/")}`;
-}
-
 /** What finding a manifest needs. */
 export interface SourceSearch {
   readonly cwd: string;
@@ -88,7 +65,7 @@ export async function openManifestSource(source: CapsuleSource, search: SourceSe
 }
 
 async function fromDirectory(path: string, shown: string, search: SourceSearch): Promise<ManifestSource> {
-  const directory = path.slice(0, path.lastIndexOf("/")) || "/";
+  const directory = parentDirectory(path);
   const parsed = await readCapsuleManifest(path).catch((cause) => {
     throw cause instanceof MurError && cause.code === "E-IO-001"
       ? new MurError("E-IO-001", cause.message, { hint: `name the manifest with --manifest, or create ${shown}` })

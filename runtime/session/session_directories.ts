@@ -6,6 +6,7 @@
 import { withDirectoryLock } from "../../base/directory_lock.ts";
 import { ioError, MurError, reasonOf } from "../../base/errors.ts";
 import { type MurmurHome, recordsGroup } from "../../base/murmur_home.ts";
+import { makePrivate, prepareMurmurHome } from "../../base/private_directory.ts";
 import { RootedDir, type RootedFile, sameFile } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import type { TrustedFiles } from "../../base/trusted_files.ts";
@@ -44,45 +45,6 @@ export interface SessionDirectories {
   readonly workdir: RootedDir;
   /** Lets go of everything and removes the scratch directory. */
   remove(): void;
-}
-
-/** Makes every missing component of an absolute path 0700. A component that is there keeps its mode. */
-function makePrivate(path: string): void {
-  const missing: string[] = [];
-  for (let current = path; current !== "/" && current !== ""; current = current.slice(0, current.lastIndexOf("/"))) {
-    try {
-      if (!Deno.statSync(current).isDirectory) throw new MurError("E-IO-003", `${current} is not a directory`);
-      break;
-    } catch (cause) {
-      if (!(cause instanceof Deno.errors.NotFound)) throw cause;
-      missing.push(current);
-    }
-  }
-  for (const directory of missing.reverse()) {
-    try {
-      Deno.mkdirSync(directory, { mode: 0o700 });
-      // The umask may have taken bits of the owner's.
-      Deno.chmodSync(directory, 0o700);
-    } catch (cause) {
-      // Another launch made it meanwhile.
-      if (!(cause instanceof Deno.errors.AlreadyExists)) throw cause;
-    }
-  }
-}
-
-/** `~/.murmur` with group and other bits removed and the owner's left alone (spec cli 2.1). */
-export function prepareMurmurHome(home: MurmurHome): void {
-  try {
-    makePrivate(home.root);
-    const { mode } = Deno.statSync(home.root);
-    if (mode !== null && (mode & 0o077) !== 0) Deno.chmodSync(home.root, mode & 0o700);
-  } catch (cause) {
-    if (cause instanceof MurError) throw cause;
-    throw new MurError("E-IO-003", `${home.root} cannot hold the session's directories: ${reasonOf(cause)}`, {
-      hint: "set HOME to a directory you own and may write",
-      cause,
-    });
-  }
 }
 
 /**

@@ -39,6 +39,8 @@ import { unannotatedSchemaWarning } from "../../artifact/read_only_tool_input.ts
 import { maxDecompressedBytes } from "../../artifact/zip_archive.ts";
 import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
+import { absolutePath, parentDirectory } from "../../base/paths.ts";
+import { projectRoot } from "../../artifact/project_root.ts";
 import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
@@ -57,7 +59,7 @@ import {
   strongerClass,
   type Variables,
 } from "./launch_options.ts";
-import { absolutePath, type ManifestSource, openManifestSource, projectRoot } from "./manifest_source.ts";
+import { type ManifestSource, openManifestSource } from "./manifest_source.ts";
 import { type ResumedSession, resumeTarget } from "./resume_target.ts";
 import { scopeReport } from "./scope_report.ts";
 import { type ArtifactPin, requireInstalled, stageArtifact, type StagedArtifact } from "./staged_artifact.ts";
@@ -129,7 +131,9 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
   refuseForeignLaunch(options.env);
   refuseExclusiveFlags(options);
   const { cwd, home, source: wanted } = options;
-  const envFrom = wanted.kind === "manifest" ? directoryOf(absolutePath(cwd, wanted.path)) : options.storeRoot ?? cwd;
+  const envFrom = wanted.kind === "manifest"
+    ? parentDirectory(absolutePath(cwd, wanted.path))
+    : options.storeRoot ?? cwd;
   const workspaceRoot = await projectRoot(envFrom);
   const env = options.useEnvFile && workspaceRoot !== null
     ? await readWorkspaceEnvFile(workspaceRoot, options.env, options.notice)
@@ -163,10 +167,6 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
       cwd,
     }),
   };
-}
-
-function directoryOf(path: string): string {
-  return path.slice(0, path.lastIndexOf("/")) || "/";
 }
 
 /** The scope report of a plan, `walls` being those of the component host. */

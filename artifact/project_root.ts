@@ -1,0 +1,22 @@
+/**
+ * Where a project begins (spec cli 2.2).
+ *
+ * @module
+ */
+import { parentDirectory } from "../base/paths.ts";
+
+const MANIFEST_NAME = "murmur.yaml";
+
+/** Directory of the nearest `murmur.yaml` at or above a directory; `null` when there is none. */
+export async function projectRoot(from: string): Promise<string | null> {
+  for (let directory = from;; directory = parentDirectory(directory)) {
+    try {
+      const { isFile, size } = await Deno.stat(`${directory === "/" ? "" : directory}/${MANIFEST_NAME}`);
+      // An empty file of a trusted name is a placeholder and reads as absent (spec cli 2.2).
+      if (isFile && size > 0) return directory;
+    } catch (cause) {
+      if (!(cause instanceof Deno.errors.NotFound) && !(cause instanceof Deno.errors.NotADirectory)) throw cause;
+    }
+    if (directory === "/") return null;
+  }
+}
