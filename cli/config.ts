@@ -179,6 +179,12 @@ export async function configSet(
   judgeConfigValue(key, "", scope);
   const read = value === "-" ? await readSecret(`${key}: `, context.stderr, input) : value;
   if (read === null) return 130;
+  // An unset variable in `printf %s "$KEY" |` must not replace a good key by nothing.
+  if (value === "-" && read === "") {
+    throw new MurError("E-IO-003", `no value for '${key}' came from standard input`, {
+      hint: `nothing was written; to set it to nothing: mur config set${scope === "global" ? " -g" : ""} ${key} ""`,
+    });
+  }
   const file = scope === "global" ? context.home().config : projectConfigurationFile(context.cwd);
   await setConfigValue(file, key, read, scope);
   if (

@@ -99,6 +99,19 @@ Deno.test("a value of - comes from standard input, without its last line break",
   });
 });
 
+Deno.test("standard input without a value leaves the key that is set", async () => {
+  await withContext(async (context, { root }) => {
+    await configSet(context, { global: true }, "credentials.A", "sk-good");
+    for (const nothing of ["", "\n"]) {
+      await assert.rejects(configSet(context, { global: true }, "credentials.A", "-", input(nothing)), {
+        code: "E-IO-003",
+        message: /credentials\.A/,
+      });
+    }
+    assert.match(await Deno.readTextFile(`${root}/.murmur/config.yaml`), /A: sk-good\n/);
+  });
+});
+
 Deno.test("a literal inference key in a project's file is warned of", async () => {
   await withContext(async (context, { stderr }) => {
     await configSet(context, {}, "inference.api_key", "${KEY}");

@@ -43,6 +43,11 @@ export function parseInstallReference(reference: string): InstallReference {
     }
     return { kind: "release", repository, tag };
   }
+  if (reference.endsWith(ARCHIVE_SUFFIX) && !reference.includes("@")) {
+    throw new MurError("E-IO-003", `invalid artifact reference '${reference}': a file is named by its path`, {
+      hint: `write ./${reference}`,
+    });
+  }
   if (!reference.includes("@")) return { kind: "artifact", name: requireName(reference), version: null };
   const { name, version } = parseReference(reference);
   return { kind: "artifact", name, version };

@@ -66,6 +66,13 @@ Deno.test("an install reference is a file, a release, or an artifact, told apart
   }
 });
 
+Deno.test("a file named without its folder is told how to be written", () => {
+  assert.throws(
+    () => parseInstallReference("word-count-0.1.0.mur.zip"),
+    withCode("E-IO-003", /write \.\/word-count-0\.1\.0\.mur\.zip/),
+  );
+});
+
 Deno.test("no text whatever makes the reference parser fail otherwise than by E-IO-003", () => {
   fc.assert(fc.property(fc.string(), (text) => {
     try {
