@@ -22,6 +22,7 @@ import { ioError, MurError, reasonOf } from "../base/errors.ts";
 import { absolutePath } from "../base/paths.ts";
 import type { ComponentRole, ComponentSource } from "../toolchain/component_build.ts";
 import type { CliContext } from "./context.ts";
+import { UsageError } from "./usage_error.ts";
 
 /** Flags of `mur build`. With `skill`, see `build_skill.ts`. */
 export interface BuildFlags {
@@ -51,6 +52,9 @@ export async function build(
   if (flags.skill !== undefined) {
     const { buildSkill } = await import("./build_skill.ts");
     return await buildSkill(context, { ...flags, skill: flags.skill }, source);
+  }
+  for (const flag of ["version", "summary"] as const) {
+    if (flags[flag] !== undefined) throw new UsageError(`--${flag} needs --skill`);
   }
   const directory = absolutePath(context.cwd, source);
   const { bytes, manifest } = await readManifest(directory, source);

@@ -5,6 +5,7 @@ import { MurError } from "../base/errors.ts";
 import { type TestContext, testContext, withTempDir, writeFiles } from "../tests/support/cli_context.ts";
 import { build, type BuildFlags } from "./build.ts";
 import { buildSkill, inferName } from "./build_skill.ts";
+import { UsageError } from "./usage_error.ts";
 
 const TOOL = "name: page-tool\nversion: '0.3.0'\nruntime: tool\nrequires_files: [page.wasm]\n";
 
@@ -65,6 +66,15 @@ Deno.test("murmur.yaml is packed first as it is, then the declared files in orde
       "a.wasm",
       "w",
     ]]);
+  });
+});
+
+Deno.test("flags of a generated manifest are refused where none is generated", async () => {
+  await withProject({ "murmur.yaml": TOOL, "page.wasm": "wasm" }, async (directory) => {
+    for (const flags of [{ version: "2.0.0" }, { summary: "does it" }]) {
+      await assert.rejects(() => build(testContext(directory), flags), UsageError);
+    }
+    assert.deepEqual(namesIn(directory), ["murmur.yaml", "page.wasm"]);
   });
 });
 
