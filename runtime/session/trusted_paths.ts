@@ -23,20 +23,22 @@ export function trustedPaths(manifest: CapsuleManifest, places: TrustedPlaces): 
   const directories = new Set(
     [manifestDir, places.workspaceRoot, places.storeRoot, places.cwd].filter((path): path is string => path !== null),
   );
-  const paths: TrustedPath[] = [];
+  // Each once: the manifest is most often the murmur.yaml of its directory.
+  const trusted = new Map<string, boolean>();
+  const trust = (path: string, tree = false) => trusted.set(path, tree || trusted.get(path) === true);
   for (const directory of directories) {
     const base = directory === "/" ? "" : directory;
-    for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env"]) paths.push({ path: `${base}/${name}` });
-    paths.push({ path: `${base}/.murmur`, tree: true });
+    for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env"]) trust(`${base}/${name}`);
+    trust(`${base}/.murmur`, true);
   }
-  if (places.manifest !== null) paths.push({ path: places.manifest });
+  if (places.manifest !== null) trust(places.manifest);
   const beside = (path: string) => path.startsWith("/") ? path : `${manifestDir}/${path}`;
   const prompts = [manifest.inference?.systemPromptFile, manifest.inference?.compaction.systemPromptFile];
   for (const prompt of prompts) {
-    if (prompt !== null && prompt !== undefined) paths.push({ path: beside(prompt) });
+    if (prompt !== null && prompt !== undefined) trust(beside(prompt));
   }
   for (const { source } of manifest.artifacts) {
-    if (source !== null) paths.push({ path: beside(source), tree: true });
+    if (source !== null) trust(beside(source), true);
   }
-  return paths;
+  return [...trusted].map(([path, tree]) => tree ? { path, tree } : { path });
 }

@@ -32,6 +32,28 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
   for (const path of ["/p/agent.yaml", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
 });
 
+Deno.test("a path that is trusted for two reasons is named once, with all that is in it when one reason says so", () => {
+  const twice = parseCapsuleManifest(
+    `name: desk
+version: "1.0"
+artifacts:
+  - { name: driver, version: "1", runtime: driver, gateway: { endpoint: "http://localhost:1", keyless: true } }
+  - { name: guide, runtime: skill, source: guide.md }
+inference: { model: m, driver: { artifact: driver }, system_prompt_file: guide.md }
+`,
+    "murmur.yaml",
+  ).manifest;
+  const paths = trustedPaths(twice, {
+    manifest: "/p/murmur.yaml",
+    manifestDir: "/p",
+    workspaceRoot: "/p",
+    storeRoot: "/p",
+    cwd: "/p",
+  });
+  assert.deepEqual(paths.map(({ path }) => path).sort(), [...new Set(paths.map(({ path }) => path))].sort());
+  assert.equal(paths.find(({ path }) => path === "/p/guide.md")?.tree, true);
+});
+
 Deno.test("directories are trusted with all that is in them", () => {
   const trees = trustedPaths(MANIFEST, {
     manifest: null,
