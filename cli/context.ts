@@ -11,6 +11,7 @@
 import { formatWarning, type Warning } from "../base/errors.ts";
 import { type MurmurHome, murmurHome } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
+import { escapeControls } from "../runtime/agent/terminal_text.ts";
 
 /** A text stream of the process. A stream its reader closed swallows what is written (spec cli 12.4). */
 export interface TextOutput {
@@ -19,7 +20,7 @@ export interface TextOutput {
   readonly color: boolean;
   /** Writes text as it is. Returns false when the stream is closed. */
   write(text: string): boolean;
-  /** Writes text and a newline. */
+  /** Writes text and a newline; on a terminal control characters are shown, never obeyed (spec components 3.5). */
   line(text: string): boolean;
 }
 
@@ -52,9 +53,10 @@ export interface CliContext {
   progress(label: string): Progress;
 }
 
-function textOutput(
+/** A stream of a process as commands see it. */
+export function textOutput(
   stream: { writeSync(bytes: Uint8Array): number; isTerminal(): boolean },
-  env: Environment,
+  env: Pick<Environment, "get">,
 ): TextOutput {
   const encoder = new TextEncoder();
   const isTerminal = stream.isTerminal();
@@ -75,7 +77,8 @@ function textOutput(
     isTerminal,
     color: isTerminal && !env.get("NO_COLOR"),
     write,
-    line: (text) => write(`${text}\n`),
+    // What a line holds may come from a component, a provider or an archive, an error's text included.
+    line: (text) => write(`${isTerminal ? escapeControls(text) : text}\n`),
   };
 }
 

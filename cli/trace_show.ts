@@ -42,7 +42,9 @@ export async function traceShow(context: CliContext, options: TraceShowOptions):
     const { lines } = parseTraceLines(text, path);
     const named = selectBody(lines, options.body, options.turn ?? null);
     const bytes = storedBody(path.slice(0, path.lastIndexOf("/")), named);
-    context.stdout.write(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
+    const body = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+    // A pipe gets the bytes as they are; a terminal must not obey what a model or a tool wrote.
+    context.stdout.write(context.stdout.isTerminal ? escapeControls(body) : body);
     return 0;
   }
   const summary = traceSummary(parseTrace(text, path), {
