@@ -39,9 +39,24 @@ export type Frame = { readonly id: number } & FrameBody;
 /** Frames kept for a reader that comes back (spec session 21). */
 export const REPLAY_FRAMES = 512;
 
+/** Characters of all kept frames together: one frame may hold a guest's 64 MiB, and the runtime must outlive 512 of them. */
+export const REPLAY_CHARACTERS = 32 << 20;
+
+function sizeOf(body: FrameBody): number {
+  switch (body.type) {
+    case "status":
+      return body.message?.length ?? 0;
+    case "artifact":
+      return typeof body.content === "string" ? body.content.length : JSON.stringify(body.content).length;
+    default:
+      return body.text.length;
+  }
+}
+
 /** The frames of one session. */
 export class FrameLog {
-  readonly #kept: Frame[] = [];
+  readonly #kept: { readonly frame: Frame; readonly size: number }[] = [];
+  #keptCharacters = 0;
   readonly #subscribers = new Set<(frame: Frame) => void>();
   #lastId = 0;
 
@@ -52,15 +67,19 @@ export class FrameLog {
 
   publish(body: FrameBody): Frame {
     const frame: Frame = { id: ++this.#lastId, ...body };
-    this.#kept.push(frame);
-    if (this.#kept.length > REPLAY_FRAMES) this.#kept.shift();
+    const size = sizeOf(body);
+    this.#kept.push({ frame, size });
+    this.#keptCharacters += size;
+    while (this.#kept.length > REPLAY_FRAMES || this.#keptCharacters > REPLAY_CHARACTERS) {
+      this.#keptCharacters -= this.#kept.shift()!.size;
+    }
     for (const subscriber of this.#subscribers) subscriber(frame);
     return frame;
   }
 
   /** Frames after `id` that are still kept, oldest first. */
   after(id: number): readonly Frame[] {
-    return this.#kept.filter((frame) => frame.id > id);
+    return this.#kept.map(({ frame }) => frame).filter((frame) => frame.id > id);
   }
 
   /** Calls `subscriber` for every later frame until the returned function is called. */
