@@ -17,6 +17,7 @@ import {
 import { redactValues } from "../trace/trace_redaction.ts";
 import type { TraceEventBody } from "../trace/trace_event.ts";
 import type { CredentialSource } from "./credential_source.ts";
+import { bodyWithoutEchoedKeys, withoutEchoedKeys } from "./echoed_key.ts";
 import { GATEWAY_AUTHORITY, guestResponse, outgoingHttpError } from "./outgoing_policy.ts";
 
 /** Largest request body that is held for a second sending, in bytes. */
@@ -110,7 +111,7 @@ export function credentialRejectedError(gateway: CredentialGateway, credential: 
     `${gateway.host} answered 401 to '${gateway.artifact}': ${what} was rejected, and reading it again did not cure it`,
     {
       hint: rotates
-        ? `replace the credential: mur config set -g credentials.${credential.name} <key>`
+        ? `replace the credential: mur config set -g credentials.${credential.name} -`
         : "replace the credential and restart: it is read only at launch",
     },
   );
@@ -122,7 +123,9 @@ function withKey(headers: HttpHeaders, auth: UpstreamHeader, key: string | null)
   const kept = headers.filter(([header]) => header.toLowerCase() !== name);
   if (key === null) return kept;
   const [before, after] = auth.value.split("{key}");
-  return [...kept, [auth.header, `${before}${key}${after}`]];
+  // A compressed answer would hide a key that is sent back.
+  const plain = kept.filter(([header]) => header.toLowerCase() !== "accept-encoding");
+  return [...plain, ["accept-encoding", "identity"], [auth.header, `${before}${key}${after}`]];
 }
 
 async function bufferBody(request: GuestRequest): Promise<Uint8Array | null> {
@@ -205,6 +208,16 @@ export function createCredentialGateway(options: GatewayOptions): CredentialGate
     return target;
   }
 
+  /** What came back, without any key this gateway held. */
+  function blotted(response: HttpResponse): HttpResponse {
+    const keys = credential?.values() ?? [];
+    return {
+      status: response.status,
+      headers: withoutEchoedKeys(response.headers, keys),
+      body: bodyWithoutEchoedKeys(response.body, keys),
+    };
+  }
+
   async function forward(request: GuestRequest): Promise<HttpResponse> {
     const target = { method: request.method, url: rewritten(request.url), signal: request.signal };
     // The body is the request's own; its length is set anew from the bytes that are sent.
@@ -239,11 +252,17 @@ export function createCredentialGateway(options: GatewayOptions): CredentialGate
           `the gateway of '${artifact}' sends only while an inference call is admitted`,
         );
       }
+      if (credential !== null && /^trace$/i.test(request.method)) {
+        throw new OutgoingHttpError(
+          "HTTP-request-denied",
+          "a gateway with a key sends no TRACE: its answer is the request",
+        );
+      }
       try {
         const response = await forward(request);
         lastStatus = response.status;
         rejected = response.status === 401 && credential !== null;
-        return guestResponse(response);
+        return guestResponse(blotted(response));
       } catch (error) {
         const shown = outgoingHttpError(error);
         // No text of ours holds a key; one that quotes bytes of the upstream could.

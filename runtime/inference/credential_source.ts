@@ -233,6 +233,6 @@ export async function resolveCredential(
     "E-MAN-003",
     `artifact '${artifact}': gateway.api_key: \${${name}} is set neither as credentials.${name} in ` +
       `${lookup.configFile} nor as the environment variable ${name}`,
-    { hint: `mur config set -g credentials.${name} <key>, or export ${name}` },
+    { hint: `mur config set -g credentials.${name} -, or export ${name}` },
   );
 }

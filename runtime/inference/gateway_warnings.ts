@@ -77,13 +77,13 @@ export function gatewayWarnings(
       warnings.push(finding(
         "W-SEC-027",
         `gateway.api_key of '${entry.bareName}' comes from the environment variable ${credential.name}: it is read only ` +
-          `at launch, so a replaced key needs a restart. Keep it with: mur config set -g credentials.${credential.name}`,
+          `at launch, so a replaced key needs a restart. Keep it with: mur config set -g credentials.${credential.name} -`,
       ));
     } else if (credential?.kind === "manifest") {
       warnings.push(finding(
         "W-SEC-027",
         `gateway.api_key of '${entry.bareName}' is written into the manifest: it is read only at launch, and whoever reads ` +
-          "the manifest has it. Keep it with: mur config set -g credentials.NAME, and write ${NAME}",
+          "the manifest has it. Keep it with: mur config set -g credentials.NAME -, and write ${NAME}",
       ));
     }
   }

@@ -77,7 +77,7 @@ Deno.test("keys that are read once, and a file that others can read", () => {
   const warnings = warningsOf(found, 0o644);
   const once = coded(warnings, "W-SEC-027");
   assert.equal(once.length, 2);
-  assert.match(once[0]!, /'driver-a'.*KEY_A.*mur config set -g credentials\.KEY_A/);
+  assert.match(once[0]!, /'driver-a'.*KEY_A.*mur config set -g credentials\.KEY_A -$/);
   assert.match(once[1]!, /'reader'.*manifest/);
   assert.ok(!JSON.stringify(warnings).includes("literal-key"));
   assert.deepEqual(coded(warnings, "W-SEC-028").length, 1);
