@@ -84,6 +84,10 @@ export interface TurnLoopServices {
   callDriver(requestJson: string, chunks: DriverChunks, signal: AbortSignal): Promise<ToolResult>;
   /** The provider's HTTP status of the last driver call that failed there, if the gateway saw one. */
   providerStatus(): number | null;
+  /** Takes credential values out of a text that comes from outside. */
+  redact(text: string): string;
+  /** Tells the operator of an error at once; the task's own end follows. */
+  reportError(error: MurError): void;
   /** Set when the last driver call ended in a standing 401 (`E-RUN-027`). */
   credentialRejection(): CredentialRejection | null;
   readonly dispatcher: ToolDispatcher;
@@ -268,7 +272,10 @@ class Attempt {
     }
     if (failure !== null || outcome?.kind !== "reply") {
       failure ??= dispatchFailure("no result");
+      // An upstream may quote what it was sent, and the driver pass that on.
+      failure = { ...failure, message: services.redact(failure.message) };
       if (rejection !== null) {
+        services.reportError(rejection.error);
         failure = {
           message: rejection.error.message,
           cause: "credential_rejected",

@@ -7,6 +7,7 @@
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { shellToolManifest } from "../agent/tool_inventory.ts";
+import { withoutLiteralKeys } from "./manifest_copy.ts";
 import type { StagedSession } from "./stage_session.ts";
 
 /** Writes the tools of a session. `runtime` is its runtime directory. */
@@ -28,7 +29,7 @@ export function installTools(staged: StagedSession, runtime: RootedDir): void {
     if (!runtime.exists(directory)) runtime.mkdir(directory, { mode: 0o700 });
     write(runtime, `${directory}/murmur.yaml`, shellToolManifest(binary));
   }
-  write(runtime, "murmur.yaml", staged.manifest.text);
+  write(runtime, "murmur.yaml", withoutLiteralKeys(staged.manifest));
 }
 
 function write(runtime: RootedDir, path: string, content: string | Uint8Array<ArrayBuffer>, mode = 0o600): void {

@@ -6,7 +6,7 @@
 import { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { createHttpClient, loadHttpModules } from "../../base/http_client.ts";
-import { formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
+import { formatError, formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
@@ -32,6 +32,7 @@ import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
+import { redactValues } from "../trace/trace_redaction.ts";
 import { TraceWriter } from "../trace/trace_writer.ts";
 import { FrameLog } from "./frame_log.ts";
 import { installTools } from "./install_tools.ts";
@@ -369,10 +370,20 @@ class AgentSession {
       records: this.#directories.records,
       sessionId: this.#staged.sessionId,
       capture: this.#staged.manifest.trace.capture,
-      credentials: () => [...this.#bound?.gateways.values() ?? []].flatMap((gateway) => gateway.credentialValues()),
+      credentials: () => this.#credentialValues(),
       report: (text) => this.#log.line(text),
     });
     this.#undo.push(() => this.#trace.close());
+  }
+
+  /** Every credential value the session holds or held. */
+  #credentialValues(): string[] {
+    return [...this.#bound?.gateways.values() ?? []].flatMap((gateway) => gateway.credentialValues());
+  }
+
+  /** A line a component wrote, for stderr. */
+  #componentLine(artifact: string, line: string): void {
+    this.#run.diagnostics(`[${artifact}] ${redactValues(line, this.#credentialValues())}`);
   }
 
   #bindComponents(url: string): void {
@@ -418,7 +429,7 @@ class AgentSession {
       components: this.#run.components,
       commands: this.#commands,
       frames: this.#frames,
-      output: (artifact, _stream, line) => this.#run.diagnostics(`[${artifact}] ${line}`),
+      output: (artifact, _stream, line) => this.#componentLine(artifact, line),
     });
     const readOnly = manifest.capabilities.readOnly;
     this.#dispatcher = new ToolDispatcher({
@@ -567,11 +578,13 @@ class AgentSession {
         return this.#run.components.callTool(spec, { data: request, logPath: null }, {
           emitChunk: chunks.text,
           emitThinkingChunk: chunks.thinking,
-          output: (_stream, line) => this.#run.diagnostics(`[${driver}] ${line}`),
+          output: (_stream, line) => this.#componentLine(driver, line),
           signal,
         });
       },
       providerStatus: () => gateway?.lastStatus() ?? null,
+      redact: (text) => redactValues(text, this.#credentialValues()),
+      reportError: (error) => this.#run.diagnostics(formatError(error)),
       credentialRejection: () =>
         gateway !== null && gateway.rejected()
           ? { error: credentialRejectedError(gateway, gateways.get(driver)?.credential ?? null) }
