@@ -204,6 +204,24 @@ const SYMBOLS = {
   errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
+type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+
+/** Each symbol is opened on its first use: opening all takes tens of milliseconds, and most programs need a few. */
+function symbolsOf(library: string): Symbols {
+  const symbols = {};
+  for (const name of Object.keys(SYMBOLS) as (keyof typeof SYMBOLS)[]) {
+    Object.defineProperty(symbols, name, {
+      configurable: true,
+      get() {
+        const value = Deno.dlopen(library, { [name]: SYMBOLS[name] }).symbols[name];
+        Object.defineProperty(symbols, name, { value });
+        return value;
+      },
+    });
+  }
+  return symbols as Symbols;
+}
+
 // Kernel call numbers; the calls newer than both machines have one number on each.
 const SYS = {
   statx: ARM ? 291n : 332n,
@@ -218,15 +236,15 @@ const STATX_BASIC_STATS = 0x7ff;
 
 /** The calls, opened. Results are values of zero or more, or negative error numbers. */
 export class Libc {
-  readonly #c: Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+  readonly #c: Symbols;
   readonly #errno: Deno.UnsafePointerView;
   readonly #statBuffer = new Uint8Array(256);
   readonly #statView = new DataView(this.#statBuffer.buffer);
   readonly #how = new BigUint64Array(3);
   readonly #howBytes = new Uint8Array(this.#how.buffer);
 
-  constructor(library: Deno.DynamicLibrary<typeof SYMBOLS>) {
-    this.#c = library.symbols;
+  constructor(symbols: Symbols) {
+    this.#c = symbols;
     const location = this.#c.errnoLocation();
     if (location === null) throw new MurError("E-IO-003", "the C library does not tell error numbers");
     // The location belongs to the thread; all calls here are synchronous and stay on it.
@@ -466,7 +484,7 @@ function open(): Libc {
   const reasons: string[] = [];
   for (const name of LIBRARY_NAMES) {
     try {
-      return new Libc(Deno.dlopen(name, SYMBOLS));
+      return new Libc(symbolsOf(name));
     } catch (cause) {
       reasons.push(`${name}: ${reasonOf(cause)}`);
     }

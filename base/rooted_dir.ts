@@ -155,10 +155,12 @@ export class RootedFile implements Disposable {
     const { size } = this.stat();
     if (size > maxBytes) throw new RootedError("file-too-large", "read", this.path, `it has ${size} bytes`);
     let bytes = new Uint8Array(size === 0 ? READ_STEP : size);
+    const beyond = new Uint8Array(1);
     let length = 0;
     for (;;) {
-      // One byte of room beyond the size tells the end from a file that grew.
       if (length === bytes.length) {
+        // One byte beyond the size tells the end from a file that grew, without a copy of one that did not.
+        if (this.read(length, beyond) === 0) return bytes;
         const more = new Uint8Array(bytes.length + READ_STEP);
         more.set(bytes);
         bytes = more;

@@ -116,16 +116,20 @@ export function encodeMessage(
     bytes.set(body, 13 + json.length);
     return bytes;
   }
-  const message = new Uint8Array(length);
-  new DataView(message.buffer).setUint32(0, json.length, true);
-  message.set(json, 4);
-  message.set(body, 4 + json.length);
+  // Bodies have megabytes: each part is copied to its place once.
+  const head = new Uint8Array(4 + json.length);
+  new DataView(head.buffer).setUint32(0, json.length, true);
+  head.set(json, 4);
   let at = 0;
   for (let sent = 0; sent < length; sent += room) {
-    const part = message.subarray(sent, sent + room);
-    writeFrameHead(view, at, part.length, sent + room < length ? type | MORE : type, id);
-    bytes.set(part, at + 9);
-    at += 9 + part.length;
+    const end = Math.min(sent + room, length);
+    writeFrameHead(view, at, end - sent, end < length ? type | MORE : type, id);
+    at += 9;
+    if (sent < head.length) bytes.set(head.subarray(sent, end), at);
+    if (end > head.length) {
+      bytes.set(body.subarray(Math.max(sent - head.length, 0), end - head.length), at + Math.max(head.length - sent, 0));
+    }
+    at += end - sent;
   }
   return bytes;
 }

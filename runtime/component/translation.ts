@@ -81,7 +81,7 @@ export async function decodeTranslation(bytes: Uint8Array<ArrayBuffer>): Promise
   const modules = header.modules.map(({ name, sha256, bytes: length }) => ({
     name,
     sha256,
-    bytes: bytes.slice(at, at += length),
+    bytes: bytes.subarray(at, at += length),
   }));
   if (at !== bytes.length) return null;
   const { imports, exports, usedImports } = header;
