@@ -311,6 +311,37 @@ Deno.test("no error text holds the key", async () => {
   listener.close();
 });
 
+Deno.test("a key that the upstream sends back does not reach the guest", async () => {
+  const key = "sk-very-secret/0123456789";
+  let asked = 0;
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
+    asked++;
+    const sent = request.headers.get("authorization")!;
+    assert.equal(sent, `Bearer ${key}`);
+    assert.equal(request.headers.get("accept-encoding"), "identity");
+    return new Response(JSON.stringify({ error: `you sent ${sent}`, again: encodeURIComponent(sent) }), {
+      status: 400,
+      headers: { "x-echo": sent, "location": `/?key=${encodeURIComponent(key)}` },
+    });
+  });
+  await withGateway(
+    { endpoint: `http://127.0.0.1:${server.addr.port}`, credential: await literal(key) },
+    async (gateway) => {
+      const response = await gateway.http(guest("/", { headers: [["accept-encoding", "gzip"]] }));
+      const seen = JSON.stringify(response.headers) + await new Response(response.body).text();
+      assert.match(seen, /you sent Bearer \*{25}"/);
+      assert.ok(!decodeURIComponent(seen).includes("very-secret"), seen);
+      // Its answer is the request itself.
+      await assert.rejects(
+        gateway.http(guest("/", { method: "TRACE" })),
+        (error) => error instanceof OutgoingHttpError && error.wasiCode === "HTTP-request-denied",
+      );
+      assert.equal(asked, 1);
+    },
+  );
+  await server.shutdown();
+});
+
 Deno.test("a body too large to be sent twice is refused while it comes", async () => {
   await using server = upstream(200);
   let produced = 0;
