@@ -4,6 +4,7 @@
  * @module
  */
 import { MurError } from "../base/errors.ts";
+import { shownValue } from "./manifest/shown_value.ts";
 
 /** Longest bare name, in characters. */
 export const MAX_NAME_LENGTH = 100;
@@ -18,7 +19,7 @@ export function bareNameProblem(name: string): string | null {
   if (name === "") return "the name is empty";
   if ([...name].length > MAX_NAME_LENGTH) return `the name is longer than ${MAX_NAME_LENGTH} characters`;
   const bad = /[^a-z0-9-]/u.exec(name);
-  if (bad !== null) return `'${bad[0]}' is not allowed, only lowercase letters, digits and '-' are`;
+  if (bad !== null) return `'${shownValue(bad[0])}' is not allowed, only lowercase letters, digits and '-' are`;
   if (name.startsWith("-") || name.endsWith("-")) return "the name starts or ends with '-'";
   return null;
 }
@@ -83,7 +84,9 @@ export function parseReference(reference: string): ArtifactReference {
   const parts = reference.split("@");
   const [name, version] = parts;
   if (parts.length !== 2 || name === undefined || version === undefined || name === "" || version === "") {
-    throw new MurError("E-IO-003", `invalid artifact reference '${reference}'`, { hint: "write <name>@<version>" });
+    throw new MurError("E-IO-003", `invalid artifact reference '${shownValue(reference)}'`, {
+      hint: "write <name>@<version>",
+    });
   }
   return { name: requireName(name), version: requireVersion(version) };
 }
@@ -93,7 +96,7 @@ export function requireName(name: string): ArtifactName {
   const parsed = parseArtifactName(name);
   if (parsed !== null) return parsed;
   const reason = name.includes("/") ? "it is not <scope>/<name>" : bareNameProblem(name);
-  throw new MurError("E-IO-003", `invalid artifact name '${name}': ${reason}`, {
+  throw new MurError("E-IO-003", `invalid artifact name '${shownValue(name)}': ${reason}`, {
     hint: "names hold lowercase letters, digits and '-', and start and end with a letter or digit",
   });
 }
@@ -102,5 +105,5 @@ export function requireName(name: string): ArtifactName {
 export function requireVersion(version: string): string {
   const problem = versionProblem(version);
   if (problem === null) return version;
-  throw new MurError("E-IO-003", `invalid artifact version '${version}': ${problem}`);
+  throw new MurError("E-IO-003", `invalid artifact version '${shownValue(version)}': ${problem}`);
 }

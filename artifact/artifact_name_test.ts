@@ -72,6 +72,16 @@ Deno.test("a reference has exactly one @ and two non-empty sides", () => {
   }
 });
 
+Deno.test("a refused reference shows no character a terminal acts on", () => {
+  for (const bad of ["a@1\n2", "a@\x1b[31m", "\x1b]0;x\x07@1", "a\rb@1", "\u202e@1", "a@\n@\n"]) {
+    assert.throws(() => parseReference(bad), (error) => {
+      assert.ok(error instanceof MurError);
+      assert.doesNotMatch(error.message, /[\p{Cc}\p{Cf}]/u);
+      return true;
+    });
+  }
+});
+
 Deno.test("a host that is none of the four platforms is unknown", () => {
   assert.equal(hostPlatformTag({ os: "linux", arch: "x86_64" }), "linux-x86_64");
   assert.equal(hostPlatformTag({ os: "darwin", arch: "aarch64" }), "darwin-aarch64");

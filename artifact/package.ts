@@ -281,7 +281,8 @@ export async function openPackage(
   if (entry === undefined) {
     throw new MurError("E-IO-003", `${label} is not a usable artifact archive: it has no ${MANIFEST_NAME}`);
   }
-  const text = await readZipEntry(archive, entry, Math.min(maxBytes, MAX_MANIFEST_BYTES));
+  const bound = Math.min(maxBytes, MAX_MANIFEST_BYTES);
+  const text = await readZipEntry(archive, entry, bound, bound === maxBytes);
   return { archive, manifest: parseArtifactManifest(text, `${label}/${MANIFEST_NAME}`), maxBytes };
 }
 

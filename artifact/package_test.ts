@@ -100,7 +100,13 @@ Deno.test("an archive without murmur.yaml at its root, or with one that is too l
   const bytes = await writeZip([{ name: "dir/murmur.yaml", bytes: new Uint8Array() }]);
   await assert.rejects(openPackage(bytes, "x", 1e6), code("E-IO-003", /no murmur\.yaml/));
   const huge = await writeZip([{ name: "murmur.yaml", bytes: new Uint8Array(5 * 1024 * 1024).fill(0x23) }]);
-  await assert.rejects(openPackage(huge, "x", 1e9), code("E-IO-003", /more than 4194304 bytes/));
+  const hintOf = async (ceiling: number) => {
+    const error = await openPackage(huge, "x", ceiling).catch((error: unknown) => error);
+    assert.ok(code("E-IO-003", /murmur\.yaml.*more than \d+ bytes/)(error));
+    return (error as MurError).hint;
+  };
+  assert.match(await hintOf(1e6) ?? "", /MURMUR_MAX_ARTIFACT_DECOMPRESSED_BYTES/);
+  assert.equal(await hintOf(1e9), undefined, "raising the ceiling does not help");
 });
 
 Deno.test("a payload above the ceiling is not inflated", async () => {

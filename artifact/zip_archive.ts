@@ -191,12 +191,14 @@ function decodeName(bytes: Uint8Array): string | null {
  * Reads one entry whole.
  *
  * @param maxBytes Most bytes it may inflate to. Memory stays below that plus 16 MiB.
+ * @param isCeiling Whether that is the ceiling of the environment, which the operator can raise.
  * @throws {MurError} `E-IO-003` when the entry is larger than that, is not what it declares, or cannot be read.
  */
 export async function readZipEntry(
   archive: ZipArchive,
   entry: ZipEntry,
   maxBytes: number,
+  isCeiling = true,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { label } = archive;
   if (entry.encrypted) throw refuse(label, `'${entry.name}' is encrypted`);
@@ -204,9 +206,10 @@ export async function readZipEntry(
     throw refuse(label, `'${entry.name}' is compressed by method ${entry.method}, only deflate is known`);
   }
   if (entry.size > maxBytes) {
-    throw new MurError("E-IO-003", `'${entry.name}' in ${label} inflates to more than ${maxBytes} bytes`, {
-      hint: "MURMUR_MAX_ARTIFACT_DECOMPRESSED_BYTES raises the ceiling for archives you trust",
-    });
+    const options = isCeiling
+      ? { hint: "MURMUR_MAX_ARTIFACT_DECOMPRESSED_BYTES raises the ceiling for archives you trust" }
+      : {};
+    throw new MurError("E-IO-003", `'${entry.name}' in ${label} inflates to more than ${maxBytes} bytes`, options);
   }
   const packed = archive.bytes.subarray(entry.dataOffset, entry.dataOffset + entry.compressedSize);
   const content = entry.method === 0 ? packed.slice() : await inflate(packed, entry, label);

@@ -116,7 +116,8 @@ async function filesOfZip(path: string, maxBytes: number): Promise<ZipInput[]> {
   let total = 0;
   for (const entry of archive.entries.values()) {
     if (!isTaken(entry.name)) continue;
-    const content = await readZipEntry(archive, entry, Math.min(maxBytes, MAX_ARCHIVE_BYTES - total));
+    const bound = Math.min(maxBytes, MAX_ARCHIVE_BYTES - total);
+    const content = await readZipEntry(archive, entry, bound, bound === maxBytes);
     total += content.length;
     files.push({ name: entry.name, bytes: content });
   }
