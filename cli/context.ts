@@ -82,27 +82,51 @@ export function textOutput(
   };
 }
 
-/** Shows a label on stderr when the work outlasts a second and stderr is a terminal. */
-export function terminalProgress(stderr: TextOutput, label: string): Progress {
-  if (!stderr.isTerminal) return { update: () => {}, done: () => {} };
-  let shown = false;
-  let current = label;
-  const show = () => {
-    shown = true;
-    stderr.write(`\r\x1b[K${current} …`);
+/**
+ * The progress line of a terminal. Other output to the stream takes its place, and it comes back below.
+ *
+ * @returns the stream to write to from now on, and the way to show progress: a label, once work outlasts a second.
+ */
+export function progressLine(
+  stream: TextOutput,
+): { readonly output: TextOutput; readonly progress: (label: string) => Progress } {
+  if (!stream.isTerminal) return { output: stream, progress: () => ({ update: () => {}, done: () => {} }) };
+  let shown: string | null = null;
+  const show = (label: string | null) => {
+    if (shown !== null || label !== null) stream.write(label === null ? "\r\x1b[K" : `\r\x1b[K${label} …`);
+    shown = label;
   };
-  const timer = setTimeout(show, 1_000);
-  Deno.unrefTimer(timer);
-  return {
-    update(next) {
-      current = next;
-      if (shown) show();
-    },
-    done() {
-      clearTimeout(timer);
-      if (shown) stderr.write("\r\x1b[K");
+  const output: TextOutput = {
+    ...stream,
+    line(text) {
+      const label = shown;
+      show(null);
+      const written = stream.line(text);
+      show(label);
+      return written;
     },
   };
+  const progress = (label: string): Progress => {
+    let current = label;
+    let running = false;
+    const timer = setTimeout(() => {
+      running = true;
+      show(escapeControls(current));
+    }, 1_000);
+    Deno.unrefTimer(timer);
+    return {
+      update(next) {
+        current = next;
+        if (running) show(escapeControls(current));
+      },
+      done() {
+        clearTimeout(timer);
+        if (running) show(null);
+        running = false;
+      },
+    };
+  };
+  return { output, progress };
 }
 
 /** The context of this process. */
@@ -110,7 +134,7 @@ export function processContext(bounds: TimeBounds = DEFAULT_TIME_BOUNDS): CliCon
   const env: Environment = Deno.env;
   const cwd = Deno.cwd();
   const stdout = textOutput(Deno.stdout, env);
-  const stderr = textOutput(Deno.stderr, env);
+  const { output: stderr, progress } = progressLine(textOutput(Deno.stderr, env));
   return {
     cwd,
     env,
@@ -120,6 +144,6 @@ export function processContext(bounds: TimeBounds = DEFAULT_TIME_BOUNDS): CliCon
     home: () => murmurHome(env, cwd),
     absoluteHome: () => murmurHome(env),
     warn: (warning) => void stderr.line(formatWarning(warning)),
-    progress: (label) => terminalProgress(stderr, label),
+    progress,
   };
 }

@@ -58,7 +58,7 @@ async function runWith(
   lines: TextOutput | null,
 ): Promise<number> {
   const plan = await planLaunch(launchOptions(context, flags));
-  const staged = await stageSession(plan, components);
+  const staged = await withProgress(context, `preparing ${plan.manifest.name}`, () => stageSession(plan, components));
   if (staged.scriptComponent !== null) return await runScript(context, flags, staged, components, lines);
   const stop = new AbortController();
   const disarm = windDownOnTerminate(stop, context.bounds.teardown);
@@ -76,6 +76,16 @@ async function runWith(
   if (flags.output === "text" && outcome.status === "ok" && outcome.text !== null) context.stdout.line(outcome.text);
   lines?.line(`status:  ${outcome.status}`);
   return outcome.error === null ? 0 : reportFailure(outcome.error, context);
+}
+
+/** Components are compiled before their first run, which takes seconds. */
+async function withProgress<T>(context: CliContext, label: string, work: () => Promise<T>): Promise<T> {
+  const progress = context.progress(label);
+  try {
+    return await work();
+  } finally {
+    progress.done();
+  }
 }
 
 async function runScript(
