@@ -229,7 +229,10 @@ export async function readManifestBytes(path: string): Promise<Uint8Array> {
  * @throws {MurError} `E-IO-001`, `E-IO-003`, and those of {@linkcode parseCapsuleManifest}.
  */
 export async function readCapsuleManifest(path: string, options: ParseOptions = {}): Promise<ParsedCapsuleManifest> {
-  return parseCapsuleManifest(await readManifestBytes(path), path, options);
+  const bytes = await readManifestBytes(path);
+  // An empty file is a placeholder that keeps the name from being taken: it reads as absent (spec session 4.7).
+  if (bytes.length === 0) throw new MurError("E-IO-001", `murmur.yaml not found at ${path}: the file there is empty`);
+  return parseCapsuleManifest(bytes, path, options);
 }
 
 /**

@@ -1,0 +1,174 @@
+/**
+ * An agent that works in the project itself cannot change what a later launch trusts (spec session 4.7, containment 4.8).
+ *
+ * @module
+ */
+import assert from "node:assert/strict";
+import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import { agentProject, capsule, shownResults, toolEntry } from "../support/agent_project.ts";
+
+const PROMPT = "Say what you are told.";
+const SKILL = "# Local skill\n";
+
+const manifest = (more: JsonObject = {}): JsonObject => ({
+  ...capsule({
+    artifacts: [
+      { name: "murmur-tool-editor", version: "0.1.0", runtime: "tool" },
+      toolEntry("probe-tool"),
+      { name: "local-skill", runtime: "skill", version: "0.0.0", source: "skills/local" },
+    ],
+    inference: { system_prompt_file: "prompts/main.md", max_turns: 100 },
+  }),
+  ...more,
+});
+
+/** Files with what they hold; `null`: absent. */
+const TRUSTED: Readonly<Record<string, string | null>> = {
+  "murmur.yaml": null,
+  "murmur.lock": null,
+  "roster.yaml": null,
+  ".env": "FROM_ENV=1\n",
+  ".murmur/config.yaml": "containment: advisory\n",
+  ".murmur/new.yaml": null,
+  "prompts/main.md": PROMPT,
+  "skills/local/skill.md": SKILL,
+  "skills/local/new.md": null,
+};
+
+const edit = (path: string, create = false): JsonObject => ({
+  name: "murmur-tool-editor",
+  input: {
+    operation: "write",
+    target_path: path,
+    content: "changed by the agent",
+    ...create ? { create_only: true } : {},
+  },
+});
+const probe = (input: JsonObject): JsonObject => ({ name: "probe-tool", input });
+
+Deno.test("no tool writes, creates, replaces, removes or redirects a trusted file, by no way", async () => {
+  await using project = await agentProject(manifest());
+  for (const [path, content] of Object.entries(TRUSTED)) if (content !== null) await project.write(path, content);
+  await project.write("ordinary.txt", "old");
+  // Ways around the names: links of both kinds, to files, to directories, and to what does not exist.
+  await Deno.mkdir(`${project.project}/links`);
+  await Deno.symlink("../murmur.yaml", `${project.project}/links/manifest`);
+  await Deno.symlink("../murmur.lock", `${project.project}/links/lock`);
+  await Deno.symlink("../roster.yaml", `${project.project}/links/roster`);
+  await Deno.symlink("../.murmur", `${project.project}/links/config`);
+  await Deno.symlink("../prompts", `${project.project}/links/prompts`);
+  await Deno.link(`${project.project}/prompts/main.md`, `${project.project}/links/hard.md`);
+  await Deno.link(`${project.project}/.env`, `${project.project}/links/env`);
+
+  // A first run writes the lock, which is trusted from then on.
+  const first = await project.run({ task: "one", workdir: project.project });
+  assert.equal(first.status, 0, first.stderr);
+  const snapshot = async () => {
+    const state: Record<string, string | null> = {};
+    for (const path of Object.keys(TRUSTED)) {
+      state[path] = await Deno.readTextFile(`${project.project}/${path}`).catch(() => null);
+    }
+    return state;
+  };
+  const before = await snapshot();
+  assert.ok(before["murmur.lock"]!.length > 0);
+
+  const attempts: JsonObject[] = [
+    ...Object.keys(TRUSTED).flatMap((path) => [
+      edit(path),
+      edit(path, true),
+      edit(`./links/../${path}`),
+      probe({ operation: "write", path, text: "changed" }),
+      probe({ operation: "rename", path: "ordinary.txt", to: path }),
+      probe({ operation: "rename", path, to: "moved.txt" }),
+      probe({ operation: "remove", path }),
+    ]),
+    ...["manifest", "lock", "roster", "config/config.yaml", "config/new.yaml", "prompts/main.md", "hard.md", "env"].map(
+      (path) => probe({ operation: "write", path: `links/${path}`, text: "changed" }),
+    ),
+    probe({ operation: "rename", path: "links/config", to: ".murmur" }),
+    ...[".murmur", "prompts", "skills/local", "skills"].flatMap((path) => [
+      probe({ operation: "rename", path, to: "taken" }),
+      probe({ operation: "remove", path }),
+    ]),
+    probe({ operation: "mkdir", path: ".murmur/artifacts" }),
+    probe({ operation: "mkdir", path: "skills/local/more" }),
+    probe({ operation: "mkdir", path: "murmur.yaml" }),
+    probe({ operation: "write", path: "MURMUR.YAML", text: "changed" }),
+    probe({ operation: "write", path: ".ENV", text: "changed" }),
+  ];
+  const allowed: JsonObject[] = [
+    edit("ordinary.txt"),
+    edit("sub.txt", true),
+    probe({ operation: "write", path: "skills/other.md", text: "mine" }),
+    probe({ operation: "read", path: "murmur.yaml" }),
+    probe({ operation: "read", path: ".env" }),
+  ];
+  const run = await project.run({
+    workdir: project.project,
+    task: { turns: [{ calls: attempts }, { calls: allowed }, { show: "results" }] },
+  });
+  assert.equal(run.status, 0, run.stderr);
+  const results = shownResults(run);
+  attempts.forEach((attempt, index) => {
+    const { input } = attempt as { input: { path?: string; operation: string } };
+    // On a file system that tells cases apart these are other files.
+    if (input.path === "MURMUR.YAML" || input.path === ".ENV") return;
+    assert.ok(results[index]!.error, `${JSON.stringify(attempt)}: ${results[index]!.text}`);
+  });
+  assert.deepEqual(results.slice(attempts.length).map(({ error }) => error), allowed.map(() => false));
+  assert.deepEqual(await snapshot(), before);
+  assert.equal(await project.read("ordinary.txt"), "changed by the agent");
+
+  const [start] = run.events("session_start");
+  const grants = start!.effective_grants as { trusted_files: { guarded: string[]; unguarded: string[] } };
+  assert.deepEqual(grants.trusted_files.unguarded, []);
+  for (
+    const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env", ".murmur", "prompts/main.md", "skills/local"]
+  ) {
+    assert.ok(grants.trusted_files.guarded.includes(`${project.project}/${name}`), name);
+  }
+
+  // The next launch reads what the first one did.
+  const again = await project.run({
+    workdir: project.project,
+    task: { turns: [{ calls: [{ name: "local-skill" }] }, { show: "request" }] },
+  });
+  assert.equal(again.status, 0, again.stderr);
+  const request = JSON.parse(again.result!);
+  assert.ok(request.system.endsWith(`\n\n${PROMPT}`));
+  assert.equal(request.messages.at(-1).content[0].text, SKILL);
+});
+
+Deno.test("beside commands, which nothing holds back yet, the report and a warning say what is not guarded", async () => {
+  await using project = await agentProject(manifest({ capabilities: { shell: { allow: ["sh"] } } }));
+  await project.write("prompts/main.md", PROMPT);
+  await project.write("skills/local/skill.md", SKILL);
+  const [inside, outside] = await Promise.all([
+    project.run({ task: "x", workdir: project.project }),
+    project.run({ task: "x" }),
+  ]);
+  const trusted = (run: typeof inside) =>
+    (run.events("session_start")[0]!.effective_grants as { trusted_files: JsonObject }).trusted_files;
+  const unguarded = trusted(inside).unguarded as string[];
+  for (const name of ["murmur.yaml", "murmur.lock", "prompts/main.md", "skills/local"]) {
+    assert.ok(unguarded.includes(`${project.project}/${name}`), name);
+  }
+  assert.deepEqual(trusted(inside).guarded, []);
+  assert.match(inside.stderr, /warning\[W-SEC-033\]: [^\n]*murmur\.yaml/);
+  // The default work folder lies below the project, beside these files and not above them.
+  assert.deepEqual(trusted(outside), { guarded: [], unguarded: [] });
+  assert.ok(!outside.stderr.includes("W-SEC-033"));
+});
+
+Deno.test("an empty file of a trusted name reads as absent", async () => {
+  await using project = await agentProject(capsule());
+  await project.write("below/murmur.yaml", "");
+  await project.write("below/.env", "");
+  await project.write("murmur.lock", "");
+  const run = await project.run({ task: "x" });
+  assert.equal(run.status, 0, run.stderr);
+  assert.match(await project.read("murmur.lock"), /program-driver/);
+  const empty = await project.run({ task: "x", cwd: `${project.project}/below` });
+  assert.match(empty.stderr, /^error\[E-IO-001\]: /m);
+});
