@@ -96,16 +96,14 @@ function text(bytes: Uint8Array): string {
   return decoder.decode(end < 0 ? bytes : bytes.subarray(0, end));
 }
 
-/** Directories the loader searches last. */
+/** Directories the loader searches last; those of the machine's architecture first, as where they exist they are used. */
 const LIBRARY_DIRECTORIES = [
-  "/lib",
+  `/lib/${Deno.build.arch}-linux-gnu`,
+  `/usr/lib/${Deno.build.arch}-linux-gnu`,
   "/lib64",
-  "/usr/lib",
   "/usr/lib64",
-  "/lib/x86_64-linux-gnu",
-  "/usr/lib/x86_64-linux-gnu",
-  "/lib/aarch64-linux-gnu",
-  "/usr/lib/aarch64-linux-gnu",
+  "/lib",
+  "/usr/lib",
 ] as const;
 
 /** Most files of one closure. */
