@@ -270,7 +270,10 @@ export function pinProblem(lock: LockFile, declared: DeclaredArtifact, platform:
 
 /** A pin problem as `mur run` refuses it (`E-RUN-003`). */
 export function pinRefusal(problem: PinProblem): MurError {
-  return new MurError("E-RUN-003", problem.text, { hint: "run mur install" });
+  // An archive installed from a file is in no registry, and its installation pins nothing (spec cli 9).
+  return new MurError("E-RUN-003", problem.text, {
+    hint: "run mur install; if it was installed from a file, delete murmur.lock: the next run writes it again",
+  });
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   pinArtifact,
   pinnedHash,
   pinProblem,
+  pinRefusal,
   readLock,
   type ResolvedArtifact,
   updateLock,
@@ -252,6 +253,7 @@ Deno.test("a declared artifact needs an entry of its version with a hash for thi
   assert.equal(problem("a"), null);
   assert.equal(problem("local/n"), null);
   assert.deepEqual(problem("x"), { kind: "missing", text: "murmur.lock missing artifact entry for 'x'" });
+  assert.match(pinRefusal(problem("x")!).hint ?? "", /installed from a file, delete murmur\.lock/);
   assert.match(problem("a", "2")!.text, /version mismatch for 'a': manifest requested 2, lock pinned 1\.0\.0$/);
   assert.match(
     problem("n", "1.0.0", "linux-aarch64")!.text,

@@ -78,7 +78,10 @@ async function checkEntry(entry: ArtifactEntry, input: ChecklistInput): Promise<
     if (loaded === null) return line("error", subject, { state: platform, finding: "missing", fix: install });
     if (lock !== null) {
       const problem = pinProblem(lock, { name: entry.bareName, version: entry.version }, platform);
-      if (problem !== null) return line("error", subject, { finding: problem.text, fix: install });
+      if (problem !== null) {
+        const fix = `${install}; if it was installed from a file, delete murmur.lock: the next run writes it again`;
+        return line("error", subject, { finding: problem.text, fix });
+      }
       const pinned = pinnedHash(findPin(lock, entry.bareName)!, platform)!;
       const actual = loaded.artifact.sha256;
       if (pinned !== actual) {

@@ -189,6 +189,7 @@ Deno.test("the lock's findings: no entry, another version, no hash for this plat
       `     actual sha256 (on disk):      ${hashes.d}`,
       "✓  e@1.0.0   platform-independent",
     ]);
+    assert.match(checklist, /^Fix: mur install a@1\.0\.0; if it was installed from a file, delete murmur\.lock/m);
   });
 });
 

@@ -95,7 +95,7 @@ export async function requireInstalled(
   }
   if (missing.length === 0) return;
   throw new MurError("E-RUN-008", `not installed for ${platform}: ${missing.join(", ")}`, {
-    hint: "run mur install",
+    hint: "run mur install; for an archive of your own: mur install <path of the .mur.zip file>",
   });
 }
 
