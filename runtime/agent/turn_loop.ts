@@ -320,17 +320,21 @@ class Attempt {
     const { taskId, contextId, overDoor, signal } = this.#input;
     const scope: CallScope = { taskId, contextId, turn, overDoor, signal };
     const answers: Message[] = [];
+    let fatal: MurError | null = null;
     for (const call of reply.calls) {
-      if (signal.aborted) return { kind: "canceled", phase: "turn", turn };
+      if (signal.aborted) break;
       const result: DispatchResult = await this.#services.dispatcher.dispatch(call, scope);
       answers.push(toolMessage(
         { callId: call.id, isError: result.isError, text: result.text },
         result.fence === null ? {} : { fence: result.fence },
       ));
-      if (result.fatal !== null) return { kind: "fatal", error: result.fatal };
+      fatal = result.fatal;
+      if (fatal !== null) break;
     }
+    // What ran has happened, also when the rest of the turn does not.
     this.#enter([assistantMessage(reply.content), ...answers]);
-    return null;
+    if (fatal !== null) return { kind: "fatal", error: fatal };
+    return signal.aborted ? { kind: "canceled", phase: "turn", turn } : null;
   }
 
   #enter(messages: readonly Message[]): void {

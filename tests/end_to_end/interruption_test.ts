@@ -1,0 +1,245 @@
+/**
+ * Runs that are ended from outside: killed outright, wound down, cut short; and what a later launch makes of one that was
+ * killed (spec session 16.3, 17, cli 12.5).
+ *
+ * @module
+ */
+import assert from "node:assert/strict";
+import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import { type AgentProject, agentProject, type AgentRun, capsule, toolEntry } from "../support/agent_project.ts";
+import { spawnMur } from "../support/mur_process.ts";
+import { processesBelow, type SeenProcess, stillRunning, until } from "../support/process_tree.ts";
+
+/** A run that serves. */
+interface Running {
+  readonly pid: number;
+  readonly url: string;
+  readonly records: string;
+  kill(signal: Deno.Signal): void;
+  /** Waits until the trace has a line of this kind. */
+  traced(eventType: string): Promise<void>;
+  /** Waits for its end. */
+  finish(): Promise<AgentRun>;
+}
+
+async function start(project: AgentProject, task: JsonObject | null, args: readonly string[] = []): Promise<Running> {
+  const given = task === null ? [] : ["--task", JSON.stringify(task)];
+  const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home });
+  const [watched, collected] = child.stdout.tee();
+  const stdout = new Response(collected).text();
+  const stderr = new Response(child.stderr).text();
+  let text = "";
+  const reader = watched.pipeThrough(new TextDecoderStream()).getReader();
+  while (!/^session: .*\n/m.test(text)) {
+    const { value, done } = await reader.read();
+    if (done) assert.fail(`the run ended before it served: ${await stderr}`);
+    text += value;
+  }
+  // The rest is read without being kept, so that the other branch goes on.
+  (async () => {
+    while (!(await reader.read()).done);
+  })();
+  const session = /^session: (ses_[0-9a-f]+)$/m.exec(text)![1]!;
+  const records = `${project.murmur}/records${project.project}/workdir/${session}`;
+  return {
+    pid: child.pid,
+    url: /^murmur: url (.*)$/m.exec(text)![1]!,
+    records,
+    kill: (signal) => child.kill(signal),
+    traced: (eventType) =>
+      until(
+        `${eventType} in the trace`,
+        async () => (await Deno.readTextFile(`${records}/trace.jsonl`)).includes(`{"event_type":"${eventType}"`),
+      ),
+    async finish() {
+      const { code, signal } = await child.status;
+      return await project.recordOf({ status: code, signal, stdout: await stdout, stderr: await stderr });
+    },
+  };
+}
+
+const sh = (command: string): JsonObject => ({ calls: [{ name: "sh", input: { command } }] });
+const shell = { capabilities: { shell: { allow: ["sh"] } }, lifecycle: { shell_grace_secs: 60 } };
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Kills a run outright when something below it satisfies a condition, and checks that all of it ends. */
+async function killOutright(
+  manifest: JsonObject,
+  task: JsonObject,
+  busy: (below: readonly SeenProcess[], project: AgentProject) => boolean,
+  signal: Deno.Signal = "SIGKILL",
+): Promise<void> {
+  await using project = await agentProject(manifest);
+  const run = await start(project, task);
+  let below: readonly SeenProcess[] = [];
+  await until("the run is busy", () => busy(below = processesBelow(run.pid), project));
+  assert.ok(below.length > 0);
+  run.kill(signal);
+  const ended = await run.finish();
+  assert.equal(ended.signal, signal);
+  await pause(1_000);
+  assert.deepEqual(stillRunning(below), []);
+  assert.equal(ended.events("session_end").length, 0);
+}
+
+Deno.test("nothing outlives a runtime that is killed: neither a spinning guest nor commands and what they started", async () => {
+  const exists = (path: string) => {
+    try {
+      return Deno.statSync(path).size > 0;
+    } catch {
+      return false;
+    }
+  };
+  const started = (name: string) => (_: unknown, project: AgentProject) =>
+    [...Deno.readDirSync(`${project.project}/workdir`)].some((session) =>
+      exists(`${project.project}/workdir/${session.name}/${name}`)
+    );
+  let looked = 0;
+  await Promise.all([
+    // A guest that spins shows nothing; a moment after the door serves it does.
+    killOutright(capsule(), { turns: [{ loop: true }] }, () => looked++ > 50),
+    killOutright(
+      capsule(shell),
+      {
+        turns: [
+          sh(
+            "(setsid sh -c 'while :; do sleep 0.05; done' >/dev/null 2>&1 &) ; echo $$ > started; while :; do :; done",
+          ),
+        ],
+      },
+      started("started"),
+    ),
+    killOutright(
+      capsule({ artifacts: [toolEntry("native-probe")] }),
+      { turns: [{ calls: [{ name: "native-probe", input: { script: "echo x > started; while :; do :; done" } }] }] },
+      started("started"),
+    ),
+  ]);
+  await killOutright(
+    capsule({ ...shell, lifecycle: { shell_grace_secs: 0 } }),
+    { turns: [sh("echo x > started; sleep 300"), { delayMs: 60_000 }] },
+    started("started"),
+    "SIGINT",
+  );
+});
+
+function checkWoundDown(run: AgentRun, status: string, exit: number): void {
+  assert.equal(run.status, exit, run.stderr);
+  assert.match(run.stdout, new RegExp(`\\nstatus: {2}${status}\\n$`));
+  assert.equal(run.events("session_end")[0]?.exit_status, status);
+  assert.equal(run.trace.at(-1)!.event_type, "session_end");
+}
+
+async function assertCleanedUp(project: AgentProject): Promise<void> {
+  for (const name of ["sessions", "running"]) {
+    assert.deepEqual(await Array.fromAsync(Deno.readDir(`${project.murmur}/${name}`)), [], name);
+  }
+}
+
+Deno.test("the first SIGTERM winds the session down: the task is canceled, the trace is finished", async () => {
+  const cases: readonly [JsonObject, JsonObject, string, string | null][] = [
+    [capsule(), { turns: [{ delayMs: 60_000, text: "never" }] }, "inference", null],
+    [capsule(), { turns: [{ loop: true }] }, "inference", null],
+    [capsule(shell), { turns: [sh("sleep 60"), { text: "never" }] }, "turn", "inference"],
+    [
+      capsule({ artifacts: [toolEntry("probe-tool")] }),
+      { turns: [{ calls: [{ name: "probe-tool", input: { operation: "loop" } }] }] },
+      "turn",
+      "inference",
+    ],
+  ];
+  const cancel = async ([manifest, task, phase, after]: (typeof cases)[number]) => {
+    await using project = await agentProject(manifest);
+    const run = await start(project, task);
+    await run.traced(after ?? "task_start");
+    await pause(300);
+    const below = processesBelow(run.pid);
+    const at = performance.now();
+    run.kill("SIGTERM");
+    const ended = await run.finish();
+    assert.ok(performance.now() - at < 5_000);
+    checkWoundDown(ended, "canceled", 1);
+    assert.match(ended.stderr, /^error\[E-RUN-040\]: .*canceled/m);
+    assert.equal(ended.result, "the task was canceled");
+    const [canceled] = ended.events("task_canceled");
+    assert.deepEqual([canceled!.phase, canceled!.turn, canceled!.delegation_ids], [phase, 0, []]);
+    assert.equal(ended.events("task_end")[0]!.exit_status, "canceled");
+    assert.equal(ended.events("task_failed").length, 0);
+    await assertCleanedUp(project);
+    await pause(200);
+    assert.deepEqual(stillRunning(below), []);
+  };
+  await Promise.all(cases.slice(0, 2).map(cancel));
+  await Promise.all(cases.slice(2).map(cancel));
+});
+
+Deno.test("a session that is stopped while idle ends well", async () => {
+  await using project = await agentProject(capsule({ lifecycle: { task_acceptance: "single" } }));
+  const run = await start(project, null);
+  run.kill("SIGTERM");
+  const ended = await run.finish();
+  checkWoundDown(ended, "ok", 0);
+  assert.deepEqual(ended.trace.map(({ event_type }) => event_type), ["session_start", "session_end"]);
+  await assertCleanedUp(project);
+});
+
+Deno.test("a second SIGTERM ends it at once", async () => {
+  await using project = await agentProject(capsule({ lifecycle: { task_acceptance: "single" } }));
+  const run = await start(project, null);
+  // A reply somebody still waits for keeps the door open for its bound.
+  const [hostname, port] = run.url.split(":");
+  using connection = await Deno.connect({ hostname: hostname!.replace("localhost", "127.0.0.1"), port: Number(port) });
+  await connection.write(new TextEncoder().encode("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"));
+  await pause(100);
+  run.kill("SIGTERM");
+  await pause(100);
+  try {
+    run.kill("SIGTERM");
+  } catch {
+    // It is over already: then the first one did it all.
+  }
+  const { status } = await run.finish();
+  assert.equal(status, 143);
+});
+
+Deno.test("commands that a killed session lost are reported once by the launch that resumes it", async () => {
+  await using project = await agentProject(capsule({ ...shell, lifecycle: { shell_grace_secs: 0 } }));
+  const killed = await start(project, { turns: [sh("sleep 300"), sh("sleep 301"), { delayMs: 60_000 }] });
+  await until(
+    "both commands are in the background",
+    async () => (await Deno.readTextFile(`${killed.records}/trace.jsonl`)).split('"shell_detached"').length === 3,
+  );
+  killed.kill("SIGKILL");
+  const old = await killed.finish();
+  const lost = old.events("shell_detached").map(({ work_id }) => work_id);
+  const resumed = await project.run({ task: "go on", args: ["--resume", old.sessionId!] });
+  assert.equal(resumed.status, 0, resumed.stderr);
+  const [own, report] = resumed.events("task_start");
+  assert.equal(own!.source, "task_md");
+  assert.deepEqual([report!.source, report!.origin, report!.trust, report!.lane], [
+    "detached_lost",
+    "completion",
+    "untrusted",
+    "bg",
+  ]);
+  const record =
+    (await Deno.readTextFile(`${project.murmur}/conversations/probe/${own!.context_id}/conversation.jsonl`))
+      .split("\n").filter((line) =>
+        line.startsWith('{"role":"user"') && line.includes("<untrusted-content source=task:completion>")
+      );
+  assert.equal(record.length, 1);
+  for (const id of lost) assert.ok(record[0]!.includes(String(id)));
+  const marked = (await project.recordOf(old)).events("shell_lost");
+  assert.deepEqual(marked.map((line) => [line.work_id, line.reconciled_by_session, line.reconciled_task_id]), [
+    [lost[0], resumed.sessionId, report!.task_id],
+    [lost[1], resumed.sessionId, report!.task_id],
+  ]);
+  const again = await project.run({ task: "and on", args: ["--resume", old.sessionId!] });
+  assert.equal(again.status, 0, again.stderr);
+  assert.equal(again.events("task_start").length, 1);
+  // The dead session's scratch directory went with a later launch.
+  await assertCleanedUp(project).catch(async () => {
+    const left = await Array.fromAsync(Deno.readDir(`${project.murmur}/running`));
+    assert.deepEqual(left.map(({ name }) => name), [`${old.sessionId}.json`]);
+  });
+});
