@@ -325,8 +325,9 @@ export class RootedDir implements Disposable {
     if (!follow) flags |= O.NOFOLLOW;
     const mode = create ? options.mode ?? 0o666 : 0;
 
-    const fd = this.#guard !== null && (write || create)
-      ? this.#openGuarded(this.#guard, path, flags, mode, follow)
+    const changes = write || create;
+    const fd = this.#guard !== null && (changes || this.#guard.hides)
+      ? this.#openGuarded(this.#guard, path, flags, mode, follow, changes)
       : this.#resolve(path, flags, mode, "open");
     let stat: FileStat | number = -ERRNO.EBADF;
     try {
@@ -335,7 +336,8 @@ export class RootedDir implements Disposable {
       if (stat.kind !== "file" && stat.kind !== "directory") {
         throw new RootedError("not-permitted", "open", path, "it is no regular file");
       }
-      if ((write || create) && this.#guard?.protectsFile(stat)) throw trusted("open", path);
+      if (changes && this.#guard?.protectsFile(stat)) throw trusted("open", path);
+      if (stat.kind === "directory") this.#refuseHidden(fd, path);
       if (truncate && stat.size > 0) {
         const result = c.ftruncate(fd, 0);
         if (result < 0) throw RootedError.fromResult(result, "truncate", path);
@@ -347,18 +349,31 @@ export class RootedDir implements Disposable {
     }
   }
 
-  /** Opens for writing with the name judged in the very directory the file is opened in. */
-  #openGuarded(guard: TrustGuard, path: string, flags: number, mode: number, follow: boolean): number {
+  /** Refuses a directory of which nothing may be read. */
+  #refuseHidden(dir: number, path: string): void {
+    if (this.#guard !== null && this.#guard.hides && this.#guard.hidesDirectory(dir)) throw hidden("open", path);
+  }
+
+  /** Opens with the name judged in the very directory the file is opened in. */
+  #openGuarded(
+    guard: TrustGuard,
+    path: string,
+    flags: number,
+    mode: number,
+    follow: boolean,
+    changes: boolean,
+  ): number {
     // A link that comes into the last place between the two steps starts the search anew.
     for (let attempt = 0; attempt < MAX_LINKS; attempt++) {
       const place = this.#locate(path, follow, "open");
       try {
+        this.#refuseHidden(place.dir, path);
         if (isDots(place.name)) {
           const fd = this.#c.openat(place.dir, place.bytes, flags & ~(O.CREAT | O.EXCL), 0);
           if (fd < 0) throw RootedError.fromResult(fd, "open", path);
           return fd;
         }
-        if (guard.protectsName(place.dir, place.name)) throw trusted("open", path);
+        if (changes && guard.protectsName(place.dir, place.name)) throw trusted("open", path);
         const bytes = place.slash ? encode(`${place.name}/`, "open") : place.bytes;
         const fd = this.#resolver.open(place.dir, bytes, flags | O.NOFOLLOW, mode, "refuse");
         if (fd >= 0) return fd;
@@ -381,7 +396,14 @@ export class RootedDir implements Disposable {
   ): RootedDir {
     if (options.create) this.#makeAll(path, options.mode ?? 0o777);
     const flags = O.PATH | O.DIRECTORY | (options.follow === false ? O.NOFOLLOW : 0);
-    return this.#child(this.#resolve(path, flags, 0, "open"), path);
+    const fd = this.#resolve(path, flags, 0, "open");
+    try {
+      this.#refuseHidden(fd, path);
+    } catch (error) {
+      this.#c.close(fd);
+      throw error;
+    }
+    return this.#child(fd, path);
   }
 
   #makeAll(path: string, mode: number): void {
@@ -595,6 +617,7 @@ export class RootedDir implements Disposable {
     const entries: RootedEntry[] = [];
     const buffer = new Uint8Array(32_768);
     try {
+      this.#refuseHidden(fd, path);
       for (;;) {
         const block = this.#c.getdents(fd, buffer);
         if (typeof block === "number") throw RootedError.fromResult(block, "list", path);
@@ -756,6 +779,10 @@ function outside(operation: string, path: string): RootedError {
 
 function trusted(operation: string, path: string): RootedError {
   return new RootedError("not-permitted", operation, path, "a later launch trusts this file");
+}
+
+function hidden(operation: string, path: string): RootedError {
+  return new RootedError("not-permitted", operation, path, "keys and records of all sessions lie there");
 }
 
 function failedOpen(result: number, path: string, operation = "open"): RootedError {

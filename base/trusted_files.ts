@@ -14,6 +14,8 @@ export interface TrustedPath {
   readonly path: string;
   /** Whether everything below it is trusted too. */
   readonly tree?: boolean;
+  /** A tree of which nothing may even be read: keys and records of all sessions (spec session 4.2). */
+  readonly hidden?: boolean;
 }
 
 /** A list of trusted paths, for `RootedDir.open`. */
@@ -46,6 +48,14 @@ function folded(name: string): string {
   return name.normalize("NFKC").toUpperCase();
 }
 
+/** The last step of a trusted path: a held directory and the name in it. */
+interface Leaf {
+  readonly dir: number;
+  readonly name: CString;
+  readonly tree: boolean;
+  readonly hidden: boolean;
+}
+
 /** The trusted files that lie below one root, ready to be asked before every change. */
 export class TrustGuard {
   readonly #c: Libc;
@@ -57,7 +67,7 @@ export class TrustGuard {
   /** Directories of which everything inside is trusted, held. */
   readonly #trees = new Map<string, number>();
   /** The last steps: a held directory and the name in it. Looked up at each question, so a rewritten file stays trusted. */
-  readonly #leaves: { readonly dir: number; readonly name: CString; readonly tree: boolean }[] = [];
+  readonly #leaves: Leaf[] = [];
   #closed = false;
 
   private constructor(c: Libc, root: string) {
@@ -70,14 +80,14 @@ export class TrustGuard {
     const stat = c.fstat(root);
     if (typeof stat === "number") return null;
     const guard = new TrustGuard(c, key(stat));
-    for (const { path, tree } of trusted.paths) guard.#add(path, tree ?? false);
+    for (const { path, tree, hidden } of trusted.paths) guard.#add(path, tree ?? false, hidden ?? false);
     if (guard.#names.size > 0) return guard;
     guard.close();
     return null;
   }
 
   /** Walks from `/` to the path and notes every step that lies below the root, links and their targets included. */
-  #add(path: string, tree: boolean): void {
+  #add(path: string, tree: boolean, hidden: boolean): void {
     const c = this.#c;
     const start = c.openat(AT_FDCWD, cString("/")!, O.PATH | O.DIRECTORY);
     if (start < 0) return;
@@ -106,7 +116,7 @@ export class TrustGuard {
         const last = pending.every((piece) => piece === "" || piece === ".");
         const below = depthOfRoot.length > 0;
         const stat = c.statx(dir, bytes, AT_SYMLINK_NOFOLLOW);
-        if (below) this.#protect(dir, name, bytes, last || typeof stat === "number" ? { tree } : null);
+        if (below) this.#protect(dir, name, bytes, last || typeof stat === "number" ? { tree, hidden } : null);
         // Nothing there yet: its first missing step is protected, so it can't come to be.
         if (typeof stat === "number") return;
         if (stat.kind === "symlink") {
@@ -138,13 +148,13 @@ export class TrustGuard {
     }
   }
 
-  #protect(dir: number, name: string, bytes: CString, leaf: { readonly tree: boolean } | null): void {
+  #protect(dir: number, name: string, bytes: CString, leaf: Pick<Leaf, "tree" | "hidden"> | null): void {
     const stat = this.#c.fstat(dir);
     if (typeof stat === "number") return;
     let names = this.#names.get(key(stat));
     if (names === undefined) this.#names.set(key(stat), names = new Set());
     names.add(folded(name));
-    if (leaf !== null) this.#leaves.push({ dir: this.#hold(dir), name: bytes, tree: leaf.tree });
+    if (leaf !== null) this.#leaves.push({ dir: this.#hold(dir), name: bytes, ...leaf });
   }
 
   #hold(dir: number): number {
@@ -176,11 +186,27 @@ export class TrustGuard {
     return stat.nlink > 1 && stat.kind !== "directory" && this.#treesHold(wanted);
   }
 
-  /** Whether `dir` is a trusted tree or lies in one. A place that no longer hangs below the root counts as inside. */
+  /** Whether anything below the root is hidden. */
+  get hides(): boolean {
+    return this.#closed || this.#leaves.some(({ hidden }) => hidden);
+  }
+
+  /** Whether the open directory `dir` is a hidden tree or lies in one. */
+  hidesDirectory(dir: number): boolean {
+    if (this.#closed) return true;
+    const leaves = this.#leaves.filter(({ hidden }) => hidden);
+    return leaves.length > 0 && this.#inside(dir, this.#currentKeys(leaves));
+  }
+
+  /** Whether `dir` is a trusted tree or lies in one. */
   #insideTree(dir: number): boolean {
     if (!this.#leaves.some((leaf) => leaf.tree)) return false;
+    return this.#inside(dir, this.#treeKeys());
+  }
+
+  /** Whether `dir` is one of the directories or lies in one. A place that no longer hangs below the root counts as inside. */
+  #inside(dir: number, current: ReadonlySet<string>): boolean {
     const c = this.#c;
-    const current = this.#treeKeys();
     let fd = dir;
     try {
       let below: string | null = null;
@@ -206,9 +232,12 @@ export class TrustGuard {
 
   /** Identities of the trees, as they were at the start and as their names lead to them now. */
   #treeKeys(): Set<string> {
-    const keys = new Set(this.#trees.keys());
-    for (const leaf of this.#leaves) {
-      if (!leaf.tree) continue;
+    return this.#currentKeys(this.#leaves.filter(({ tree }) => tree)).union(new Set(this.#trees.keys()));
+  }
+
+  #currentKeys(leaves: readonly Leaf[]): Set<string> {
+    const keys = new Set<string>();
+    for (const leaf of leaves) {
       const stat = this.#c.statx(leaf.dir, leaf.name, 0);
       if (typeof stat !== "number" && stat.kind === "directory") keys.add(key(stat));
     }

@@ -220,3 +220,48 @@ Deno.test("a directory that was moved out of the root is written no more", () =>
     Deno.removeSync(dir, { recursive: true });
   }
 });
+
+Deno.test("of a hidden tree nothing is read, by no way", () => {
+  for (const resolver of [new KernelResolver(libc()), new WalkResolver(libc())]) {
+    const dir = Deno.makeTempDirSync();
+    try {
+      Deno.mkdirSync(`${dir}/work/me/.murmur/records/a`, { recursive: true });
+      Deno.writeTextFileSync(`${dir}/work/me/.murmur/config.yaml`, "key");
+      Deno.writeTextFileSync(`${dir}/work/me/other`, "free");
+      Deno.symlinkSync("me/.murmur/config.yaml", `${dir}/work/to-file`);
+      Deno.symlinkSync("me/.murmur", `${dir}/work/to-tree`);
+      const trusted = new TrustedFiles([{ path: `${dir}/work/me/.murmur`, tree: true, hidden: true }]);
+      using root = RootedDir.open(`${dir}/work`, { resolver, trusted });
+      using me = root.openDir("me");
+      for (
+        const [from, path] of [
+          [root, "me/.murmur/config.yaml"],
+          [root, "me/.murmur/records/../config.yaml"],
+          [root, "to-file"],
+          [root, "to-tree/config.yaml"],
+          [me, ".murmur/config.yaml"],
+          [me, ".murmur/records/a/../../config.yaml"],
+        ] as const
+      ) {
+        refuses(() => from.openFile(path), `read ${path}`);
+        refuses(() => from.openEntry(path), `open ${path}`);
+        refuses(() => from.openFile(path, { write: true }), `write ${path}`);
+      }
+      for (
+        const path of ["me/.murmur", "me/.murmur/", "me/.murmur/.", "me/.murmur/records", "to-tree", "to-tree/records"]
+      ) {
+        refuses(() => root.openDir(path), `hold ${path}`);
+        refuses(() => root.openEntry(path), `open ${path}`);
+        refuses(() => root.readDir(path), `list ${path}`);
+      }
+      refuses(() => root.rename("me/.murmur/config.yaml", root, "out"), "rename");
+      refuses(() => root.rename("me", root, "you"), "rename what holds it");
+      refuses(() => root.link("me/.murmur/config.yaml", root, "out"), "link");
+      using other = root.openFile("me/other");
+      assert.equal(new TextDecoder().decode(other.readAll(10)), "free");
+      assert.deepEqual(me.readDir().map(({ name }) => name).sort(), [".murmur", "other"]);
+    } finally {
+      Deno.removeSync(dir, { recursive: true });
+    }
+  }
+});

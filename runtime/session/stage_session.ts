@@ -37,6 +37,7 @@ import { hostPlatformTag } from "../../artifact/platform.ts";
 import { readOnlyInterpreters } from "../../artifact/read_only_rules.ts";
 import { unannotatedSchemaWarning } from "../../artifact/read_only_tool_input.ts";
 import { maxDecompressedBytes } from "../../artifact/zip_archive.ts";
+import type { MurmurHome } from "../../base/murmur_home.ts";
 import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { absolutePath, parentDirectory } from "../../base/paths.ts";
@@ -165,6 +166,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
       workspaceRoot,
       storeRoot: options.storeRoot,
       cwd,
+      murmurHome: home.root,
     }),
   };
 }
@@ -310,7 +312,23 @@ async function workFolder(plan: LaunchPlan, sessionId: string): Promise<{ workdi
       hint: "create it, or leave --workdir out",
     });
   }
+  await refuseInsideHome(options.home, workdir);
   return { workdirRoot: workdir, workdir };
+}
+
+/** Keys, conversations and stores of others lie there; only work folders that the runtime made itself do too. */
+async function refuseInsideHome(home: MurmurHome, workdir: string): Promise<void> {
+  const real = (path: string) => Deno.realPath(path).catch(() => path);
+  const [root, given] = await Promise.all([real(home.root), real(workdir)]);
+  if (given !== root && !given.startsWith(`${root}/`)) return;
+  if (["records", "formations"].includes(given.slice(root.length + 1).split("/")[0]!)) return;
+  throw new MurError(
+    "E-IO-003",
+    `the work folder ${workdir} lies in ${home.root}, where keys and other sessions' files are`,
+    {
+      hint: "choose another --workdir",
+    },
+  );
 }
 
 async function resumeOf(plan: LaunchPlan, workdirRoot: string): Promise<ResumedSession | null> {

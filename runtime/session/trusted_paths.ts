@@ -15,6 +15,8 @@ export interface TrustedPlaces {
   readonly workspaceRoot: string | null;
   readonly storeRoot: string | null;
   readonly cwd: string;
+  /** `~/.murmur`: keys, installed artifacts, translations and records, wherever the work folder lies. */
+  readonly murmurHome: string;
 }
 
 /** The trusted paths of a launch. */
@@ -40,5 +42,9 @@ export function trustedPaths(manifest: CapsuleManifest, places: TrustedPlaces): 
   for (const { source } of manifest.artifacts) {
     if (source !== null) trust(beside(source), true);
   }
-  return [...trusted].map(([path, tree]) => tree ? { path, tree } : { path });
+  trusted.delete(places.murmurHome);
+  return [
+    { path: places.murmurHome, tree: true, hidden: true },
+    ...[...trusted].map(([path, tree]) => tree ? { path, tree } : { path }),
+  ];
 }

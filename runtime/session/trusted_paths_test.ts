@@ -23,6 +23,7 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
     workspaceRoot: "/w",
     storeRoot: null,
     cwd: "/p",
+    murmurHome: "/home/me/.murmur",
   }).map(({ path }) => path);
   for (const directory of ["/p", "/w"]) {
     for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env", ".murmur"]) {
@@ -49,6 +50,7 @@ inference: { model: m, driver: { artifact: driver }, system_prompt_file: guide.m
     workspaceRoot: "/p",
     storeRoot: "/p",
     cwd: "/p",
+    murmurHome: "/home/me/.murmur",
   });
   assert.deepEqual(paths.map(({ path }) => path).sort(), [...new Set(paths.map(({ path }) => path))].sort());
   assert.equal(paths.find(({ path }) => path === "/p/guide.md")?.tree, true);
@@ -61,8 +63,9 @@ Deno.test("directories are trusted with all that is in them", () => {
     workspaceRoot: null,
     storeRoot: "/s",
     cwd: "/c",
+    murmurHome: "/home/me/.murmur",
   }).filter(({ tree }) => tree).map(({ path }) => path);
-  assert.deepEqual(trees, ["/p/.murmur", "/s/.murmur", "/c/.murmur", "/p/skills/guide"]);
+  assert.deepEqual(trees, ["/home/me/.murmur", "/p/.murmur", "/s/.murmur", "/c/.murmur", "/p/skills/guide"]);
 });
 
 Deno.test("the root directory gives paths with one slash", () => {
@@ -72,6 +75,19 @@ Deno.test("the root directory gives paths with one slash", () => {
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/",
+    murmurHome: "/home/me/.murmur",
   });
   assert.ok(paths.some(({ path }) => path === "/murmur.yaml"));
+});
+
+Deno.test("the home of keys and records is hidden, also where it is trusted for another reason", () => {
+  const home = trustedPaths(MANIFEST, {
+    manifest: null,
+    manifestDir: "/home/me",
+    workspaceRoot: null,
+    storeRoot: null,
+    cwd: "/home/me",
+    murmurHome: "/home/me/.murmur",
+  }).filter(({ path }) => path === "/home/me/.murmur");
+  assert.deepEqual(home, [{ path: "/home/me/.murmur", tree: true, hidden: true }]);
 });
