@@ -7,6 +7,7 @@ import { Document, isMap, isScalar, parseDocument } from "yaml";
 import { writeAtomically } from "../base/atomic_file.ts";
 import { withDirectoryLock } from "../base/directory_lock.ts";
 import { MurError, reasonOf } from "../base/errors.ts";
+import { isRootedError } from "../base/rooted_error.ts";
 import { type ConfigurationScope, parseConfiguration, parseProxy } from "./configuration.ts";
 import { isCredentialName } from "./manifest/credential_reference.ts";
 import { shownValue } from "./manifest/shown_value.ts";
@@ -118,7 +119,11 @@ export async function setConfigValue(
     try {
       writeAtomically(real, changed, { mode: 0o600 });
     } catch (error) {
-      throw new MurError("E-IO-003", `failed to write ${file}: ${reasonOf(error)}`, { cause: error });
+      throw new MurError(
+        "E-IO-003",
+        `failed to write ${file}: ${isRootedError(error) ? error.reason : reasonOf(error)}`,
+        { cause: error },
+      );
     }
   });
 }

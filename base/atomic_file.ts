@@ -25,6 +25,16 @@ function stagingName(): string {
   return `.mur-${Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("")}.tmp`;
 }
 
+/** Has failures name the file that was to be written: nobody knows the staging file beside it. */
+function naming(file: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!isRootedError(error)) throw error;
+    throw new RootedError(error.kind, "write", file, error.reason);
+  }
+}
+
 /**
  * Writes `name` in a held directory.
  *
@@ -38,10 +48,17 @@ export function writeAtomicallyIn(
   options: AtomicWriteOptions = {},
 ): void {
   const slash = name.lastIndexOf("/");
-  if (slash >= 0) {
-    using parent = dir.openDir(name.slice(0, slash));
-    return writeAtomicallyIn(parent, name.slice(slash + 1), content, options);
-  }
+  if (slash < 0) return naming(name, () => replace(dir, name, content, options));
+  using parent = dir.openDir(name.slice(0, slash));
+  naming(name, () => replace(parent, name.slice(slash + 1), content, options));
+}
+
+function replace(
+  dir: RootedDir,
+  name: string,
+  content: string | Uint8Array<ArrayBuffer>,
+  options: AtomicWriteOptions,
+): void {
   const replaced = replacedMode(dir, name, options.exclusive ?? false);
   const mode = options.mode ?? replaced;
   const staging = stagingName();
@@ -106,6 +123,17 @@ export function writeAtomically(
 ): void {
   const slash = path.lastIndexOf("/");
   const parent = slash < 0 ? "." : path.slice(0, slash) || "/";
-  using dir = RootedDir.open(parent);
-  writeAtomicallyIn(dir, path.slice(slash + 1), content, options);
+  naming(path, () => {
+    using dir = openParent(parent);
+    replace(dir, path.slice(slash + 1), content, options);
+  });
+}
+
+function openParent(path: string): RootedDir {
+  try {
+    return RootedDir.open(path);
+  } catch (error) {
+    if (!isRootedError(error, "no-entry")) throw error;
+    throw new RootedError("no-entry", "open", path, `there is no directory ${path}`);
+  }
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { canFillDisk, onSmallDisk } from "../tests/support/full_disk.ts";
 import { writeAtomically, writeAtomicallyIn } from "./atomic_file.ts";
 import { RootedDir } from "./rooted_dir.ts";
 
@@ -61,7 +62,11 @@ Deno.test(
     assert.throws(() => writeAtomically(`${dir}/link`, "x"), { kind: "loop", code: "E-IO-003" });
     assert.throws(() => writeAtomically(`${dir}/link`, "x", { mode: 0o600 }), { kind: "loop" });
     assert.throws(() => writeAtomically(`${dir}/sub`, "x"), { kind: "is-directory" });
-    assert.throws(() => writeAtomically(`${dir}/missing/f`, "x"), { kind: "no-entry", code: "E-IO-001" });
+    assert.throws(() => writeAtomically(`${dir}/missing/f`, "x"), {
+      kind: "no-entry",
+      code: "E-IO-001",
+      message: `cannot write ${dir}/missing/f: there is no directory ${dir}/missing`,
+    });
     assert.equal(Deno.readTextFileSync(`${dir}/target`), "kept");
     using root = RootedDir.open(dir, { symlinks: "refuse" });
     writeAtomicallyIn(root, "sub/f", "below");
@@ -69,6 +74,23 @@ Deno.test(
     assert.throws(() => writeAtomicallyIn(root, "../f", "x"), { kind: "not-permitted" });
   }),
 );
+
+Deno.test({
+  name: "a full disk is told with the name of the file that was to be written",
+  ignore: !canFillDisk(),
+  fn: async () => {
+    const module = JSON.stringify(new URL("atomic_file.ts", import.meta.url).href);
+    const told = await onSmallDisk(`
+      const { writeAtomically } = await import(${module});
+      try {
+        writeAtomically(DIRECTORY + "/settings.yaml", "x".repeat(1_000_000));
+      } catch (error) {
+        console.log(error.message.replace(DIRECTORY, "<dir>"), [...Deno.readDirSync(DIRECTORY)].length);
+      }
+    `);
+    assert.equal(told.trim(), "cannot write <dir>/settings.yaml: no space is left 0");
+  },
+});
 
 Deno.test("a reader never sees a part", async () => {
   const dir = Deno.makeTempDirSync();

@@ -108,12 +108,15 @@ export class RootedError extends MurError {
   readonly operation: string;
   /** The path as the caller named it, relative to the root. */
   readonly path: string;
+  /** What went wrong, in words. */
+  readonly reason: string;
 
   constructor(kind: RootedErrorKind, operation: string, path: string, reason: string = WORDS[kind] ?? kind) {
     super(codeOf(kind), `cannot ${operation} ${path}: ${reason}`);
     this.kind = kind;
     this.operation = operation;
     this.path = path;
+    this.reason = reason;
   }
 
   /** The error for a negative kernel result. */

@@ -18,7 +18,7 @@ import {
 } from "../artifact/package.ts";
 import { writeZip, type ZipInput } from "../artifact/zip_writer.ts";
 import { writeAtomically } from "../base/atomic_file.ts";
-import { ioError, MurError, reasonOf } from "../base/errors.ts";
+import { ioError, MurError } from "../base/errors.ts";
 import { absolutePath } from "../base/paths.ts";
 import type { ComponentRole, ComponentSource } from "../toolchain/component_build.ts";
 import type { CliContext } from "./context.ts";
@@ -82,19 +82,9 @@ export async function build(
   }
   const files: ZipInput[] = [{ name: "murmur.yaml", bytes }, ...readPlannedFiles(directory, plan), ...component];
   const archive = await writeZip(files);
-  writeOutput(output, archive);
+  writeAtomically(output, archive);
   context.stdout.line(`Built artifact: ${shownPath(context.cwd, output)}`);
   return 0;
-}
-
-/** Writes an archive whole or not at all. @throws {MurError} `E-IO-001` to `E-IO-003`. */
-export function writeOutput(path: string, archive: Uint8Array<ArrayBuffer>): void {
-  try {
-    writeAtomically(path, archive);
-  } catch (error) {
-    const code = error instanceof MurError ? error.code : "E-IO-003";
-    throw new MurError(code, `cannot write ${path}: ${reasonOf(error)}`, { cause: error });
-  }
 }
 
 async function readManifest(

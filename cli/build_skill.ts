@@ -15,11 +15,12 @@ import {
   readZipEntry,
 } from "../artifact/zip_archive.ts";
 import { writeZip, type ZipInput } from "../artifact/zip_writer.ts";
+import { writeAtomically } from "../base/atomic_file.ts";
 import { MurError, reasonOf } from "../base/errors.ts";
 import { RootedDir } from "../base/rooted_dir.ts";
 import { isRootedError } from "../base/rooted_error.ts";
 import { absolutePath } from "../base/paths.ts";
-import { shownPath, writeOutput } from "./build.ts";
+import { shownPath } from "./build.ts";
 import type { CliContext } from "./context.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -67,7 +68,7 @@ export async function buildSkill(context: CliContext, flags: BuildSkillFlags, pa
     throw new MurError("E-IO-003", `'${manifest.version}' cannot be part of a file name: ${problem}`);
   }
   const output = `${context.cwd}/${manifest.name}-${manifest.version}${ARCHIVE_SUFFIX}`;
-  writeOutput(output, archive);
+  writeAtomically(output, archive);
   context.stdout.line(`Built artifact: ${shownPath(context.cwd, output)}`);
   return 0;
 }
