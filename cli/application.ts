@@ -22,7 +22,7 @@ import type { InstallFlags } from "./install.ts";
 import type { ListFlags } from "./list.ts";
 import type { PrecompileFlags } from "./precompile.ts";
 import type { PublishFlags } from "./publish.ts";
-import { reasonOf } from "../base/errors.ts";
+import { ioError, reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
 import { reportFailure, USAGE_STATUS } from "./failure.ts";
 
@@ -506,7 +506,10 @@ export async function runApplication(args: readonly string[], context: CliContex
   };
   const stricliContext: MurContext & { readonly process: StricliProcess } = { process, mur: context, outcome };
   await run(application, args.length === 0 ? ["--help"] : args, stricliContext);
-  if (outcome.status !== null) return outcome.status;
-  // Help was shown, or the parser refused the arguments.
-  return process.exitCode === ExitCode.Success ? 0 : USAGE_STATUS;
+  // Without an outcome help was shown, or the parser refused the arguments.
+  const status = outcome.status ?? (process.exitCode === ExitCode.Success ? 0 : USAGE_STATUS);
+  const lost = context.lostOutput();
+  // A session ends with the status of its tasks, whatever becomes of its streams (spec cli 12.4).
+  if (lost === null || status !== 0 || args[0] === "run") return status;
+  return reportFailure(ioError("write standard output", lost), context);
 }

@@ -24,6 +24,7 @@ async function withContext(
     env: { get: () => undefined, toObject: () => ({}) },
     stdout,
     stderr,
+    lostOutput: () => null,
     bounds: DEFAULT_TIME_BOUNDS,
     home: () => murmurHomeAt(root),
     absoluteHome: () => murmurHomeAt(root),

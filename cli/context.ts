@@ -42,6 +42,8 @@ export interface CliContext {
   readonly env: Environment;
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;
+  /** Why standard output could not be written, e.g. a full disk; `null` while it can be, or when its reader went away. */
+  lostOutput(): unknown;
   readonly bounds: TimeBounds;
   /** `~/.murmur`; a relative home is taken against `cwd`. */
   home(): MurmurHome;
@@ -57,6 +59,7 @@ export interface CliContext {
 export function textOutput(
   stream: { writeSync(bytes: Uint8Array): number; isTerminal(): boolean },
   env: Pick<Environment, "get">,
+  lost: (cause: unknown) => void = () => {},
 ): TextOutput {
   const encoder = new TextEncoder();
   const isTerminal = stream.isTerminal();
@@ -67,8 +70,9 @@ export function textOutput(
     try {
       while (rest.length > 0) rest = rest.subarray(stream.writeSync(rest));
       return true;
-    } catch {
+    } catch (cause) {
       // A reader that went away is no failure of the command (spec cli 1.1).
+      if (!(cause instanceof Deno.errors.BrokenPipe)) lost(cause);
       open = false;
       return false;
     }
@@ -133,13 +137,15 @@ export function progressLine(
 export function processContext(bounds: TimeBounds = DEFAULT_TIME_BOUNDS): CliContext {
   const env: Environment = Deno.env;
   const cwd = Deno.cwd();
-  const stdout = textOutput(Deno.stdout, env);
+  let lost: unknown = null;
+  const stdout = textOutput(Deno.stdout, env, (cause) => lost = cause);
   const { output: stderr, progress } = progressLine(textOutput(Deno.stderr, env));
   return {
     cwd,
     env,
     stdout,
     stderr,
+    lostOutput: () => lost,
     bounds,
     home: () => murmurHome(env, cwd),
     absoluteHome: () => murmurHome(env),

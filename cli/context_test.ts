@@ -19,6 +19,24 @@ Deno.test("a line shows control characters on a terminal and passes them on to a
   assert.equal(written(false), "[tool] \u001b]0;title\u0007a\tb\n\u202ec\n");
 });
 
+Deno.test("a stream whose reader went away is closed; one that cannot be written is told of once", () => {
+  const lostWith = (cause: Error) => {
+    const lost: unknown[] = [];
+    const stream = {
+      isTerminal: () => false,
+      writeSync: (): number => {
+        throw cause;
+      },
+    };
+    const output = textOutput(stream, { get: () => undefined }, (reason) => lost.push(reason));
+    assert.deepEqual([output.line("a"), output.write("b")], [false, false]);
+    return lost;
+  };
+  assert.deepEqual(lostWith(new Deno.errors.BrokenPipe("gone")), []);
+  const full = new Error("No space left on device (os error 28)");
+  assert.deepEqual(lostWith(full), [full]);
+});
+
 Deno.test("progress is shown after a second on a terminal, gives way to lines and leaves nothing", async () => {
   const shownOn = async (isTerminal: boolean) => {
     let text = "";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { formatError, MurError, reasonOf } from "../base/errors.ts";
+import { formatError, ioError, MurError, reasonOf } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -20,6 +20,11 @@ export function reportFailure(error: unknown, context: CliContext): number {
     context.stderr.line(formatError(error));
     return 1;
   }
+  if (isSystemError(error)) {
+    const { code } = ioError("go on", error);
+    context.stderr.line(formatError(new MurError(code, `the system refused what was to be done: ${reasonOf(error)}`)));
+    return 1;
+  }
   // A defect of this program, not of its input: the stack helps whoever mends it.
   context.stderr.line(formatError(
     new MurError("E-IO-003", `unexpected failure: ${reasonOf(error)}`, {
@@ -28,4 +33,9 @@ export function reportFailure(error: unknown, context: CliContext): number {
   ));
   if (context.env.get("MUR_DEBUG") && error instanceof Error && error.stack) context.stderr.line(error.stack);
   return 1;
+}
+
+/** Whether the operating system refused something, which is no defect of this program; such errors carry its name. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && typeof error.code === "string" && /^E[A-Z0-9]+$/.test(error.code);
 }

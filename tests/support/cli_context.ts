@@ -37,6 +37,7 @@ export function testContext(
     env: environment,
     stdout: stream((text) => out += text),
     stderr,
+    lostOutput: () => null,
     bounds: { ...DEFAULT_TIME_BOUNDS, ...bounds },
     home: () => murmurHome(environment, cwd),
     absoluteHome: () => murmurHome(environment),
