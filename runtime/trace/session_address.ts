@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { MurError } from "../../base/errors.ts";
+import { ioError, MurError } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import { type MurmurHome, recordsGroup } from "../../base/murmur_home.ts";
 
@@ -31,7 +31,9 @@ async function sessionsIn(directory: string): Promise<RecordedSession[]> {
       }
     }
   } catch (cause) {
-    if (!(cause instanceof Deno.errors.NotFound) && !(cause instanceof Deno.errors.NotADirectory)) throw cause;
+    if (!(cause instanceof Deno.errors.NotFound) && !(cause instanceof Deno.errors.NotADirectory)) {
+      throw ioError(`list the sessions in ${directory}`, cause);
+    }
   }
   return sessions.sort((a, b) => (a.id < b.id ? 1 : -1));
 }
@@ -103,7 +105,7 @@ async function olderSessions(directory: string): Promise<RecordedSession[]> {
     try {
       if ((await Deno.stat(`${session.directory}/trace.jsonl`)).isFile) found.push(session);
     } catch (cause) {
-      if (!(cause instanceof Deno.errors.NotFound)) throw cause;
+      if (!(cause instanceof Deno.errors.NotFound)) throw ioError(`look for a trace in ${session.directory}`, cause);
     }
   }
   return found.sort((a, b) => (a.id < b.id ? 1 : -1));
@@ -112,7 +114,8 @@ async function olderSessions(directory: string): Promise<RecordedSession[]> {
 /**
  * The session an address names. A path is taken as it is: a file's session is the directory that holds it.
  *
- * @throws {MurError} `E-TRC-002` (or the given code) when it names none or several.
+ * @throws {MurError} `E-TRC-002` (or the given code) when it names none or several; `E-IO-002`, `E-IO-003` when the
+ * records cannot be listed.
  */
 export async function findSession(address: string, search: SessionSearch): Promise<RecordedSession> {
   const code = search.code ?? "E-TRC-002";

@@ -95,6 +95,22 @@ Deno.test("sessions are looked for in the group of the work folder, older builds
   }
 });
 
+Deno.test("records that cannot be listed are an error of files", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    const search = { home: murmurHomeAt(`${root}/home`), directory: `${root}/workdir` };
+    const group = recordsGroup(search.home, search.directory);
+    await Deno.mkdir(group.slice(0, group.lastIndexOf("/")), { recursive: true });
+    await Deno.symlink(group, group);
+    await assert.rejects(
+      findSession("@1", search),
+      (error: unknown) => error instanceof MurError && error.code === "E-IO-003" && error.message.includes(group),
+    );
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
 Deno.test("a path is taken as it is, relative to the current directory", async () => {
   const search = { home: murmurHomeAt("/nowhere"), directory: "/w" };
   assert.equal(await findTrace("/a/b/trace.jsonl", search, "/cwd"), "/a/b/trace.jsonl");
