@@ -5,7 +5,7 @@
  */
 import { collect } from "./body.ts";
 import { onReady } from "./event_loop.ts";
-import { dispose, host, payloadOf } from "./host.ts";
+import { dispose, host, payloadOf, wellFormed } from "./host.ts";
 
 /** What a called tool answered. */
 export interface InvokeResult {
@@ -73,7 +73,7 @@ export function capsuleContext(): CapsuleContext {
       try {
         const registry = host().toolRegistry;
         if (registry === undefined) throw new Error("only a script capsule calls tools");
-        return registry.invoke(name, { data, logPath: null });
+        return registry.invoke(wellFormed(name), { data: data === null ? null : wellFormed(data), logPath: null });
       } catch (error) {
         const payload = payloadOf(error);
         throw typeof payload === "string" ? new Error(payload) : error;

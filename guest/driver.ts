@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { host } from "./host.ts";
+import { host, wellFormed } from "./host.ts";
 
 /** A text block. */
 export interface TextBlock {
@@ -114,7 +114,7 @@ export function isToolCall(block: AssistantBlock): block is ToolCallBlock {
 /** @internal */
 export function driverContext(): DriverContext {
   return {
-    emitChunk: (text) => host().chunks?.emitChunk(String(text)),
-    emitThinkingChunk: (text) => host().chunks?.emitThinkingChunk(String(text)),
+    emitChunk: (text) => host().chunks?.emitChunk(wellFormed(String(text))),
+    emitThinkingChunk: (text) => host().chunks?.emitThinkingChunk(wellFormed(String(text))),
   };
 }

@@ -88,6 +88,8 @@ let directories: [Descriptor, string][] | null = null;
 
 function located(operation: string, path: string): Located {
   if (typeof path !== "string" || path === "") throw new FileError(operation, String(path), "invalid");
+  // No file has such a name, and the engine would end the component on it.
+  if (!path.isWellFormed()) throw new FileError(operation, path, "illegal-byte-sequence");
   directories ??= host().preopens.getDirectories();
   const found = locate(path, directories.map(([, guestPath]) => guestPath));
   const root = found === null ? undefined : directories[found.index]?.[0];

@@ -174,6 +174,14 @@ export function payloadOf(error: unknown): unknown {
   return typeof error === "object" && error !== null && "payload" in error ? error.payload : undefined;
 }
 
+/**
+ * A text as an import or the result takes it. Half a surrogate pair, which a cut emoji leaves, becomes U+FFFD: the engine
+ * ends the component on it.
+ */
+export function wellFormed(text: string): string {
+  return text.toWellFormed();
+}
+
 /** Gives a handle back at once. */
 export function dispose(resource: Resource | null): void {
   resource?.[Symbol.dispose]?.();

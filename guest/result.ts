@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { WitToolResult } from "./host.ts";
+import { wellFormed, type WitToolResult } from "./host.ts";
 
 /** A tool's answer. Everything but `status` may be left out. */
 export interface ToolOutcome {
@@ -31,13 +31,14 @@ export function toResult(outcome: string | ToolOutcome | undefined | void): WitT
   const { status, summary, data, dataPath, truncated, metadata }: ToolOutcome = typeof outcome === "string"
     ? { data: outcome }
     : outcome ?? {};
+  const text = (value: string | undefined) => value === undefined || value === null ? null : wellFormed(value);
   return {
     status: status ?? "passed",
-    summary: summary ?? null,
-    data: data === undefined || data === null ? null : typeof data === "string" ? data : JSON.stringify(data),
-    dataPath: dataPath ?? null,
+    summary: text(summary),
+    data: data === undefined || data === null ? null : text(typeof data === "string" ? data : JSON.stringify(data)),
+    dataPath: text(dataPath),
     truncated: truncated ?? false,
-    metadata: Object.entries(metadata ?? {}),
+    metadata: Object.entries(metadata ?? {}).map(([name, value]) => [wellFormed(name), wellFormed(value)]),
   };
 }
 

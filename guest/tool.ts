@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { host } from "./host.ts";
+import { host, wellFormed } from "./host.ts";
 import type { ToolOutcome } from "./result.ts";
 
 export { ToolFailure, type ToolOutcome } from "./result.ts";
@@ -41,12 +41,12 @@ export function defineTool<Input = Record<string, unknown>>(tool: Tool<Input>): 
 /** @internal The context of one call. */
 export function toolContext(logPath: string | null): ToolContext {
   return {
-    emitChunk: (text) => host().chunks?.emitChunk(String(text)),
-    emitThinkingChunk: (text) => host().chunks?.emitThinkingChunk(String(text)),
+    emitChunk: (text) => host().chunks?.emitChunk(wellFormed(String(text))),
+    emitThinkingChunk: (text) => host().chunks?.emitThinkingChunk(wellFormed(String(text))),
     requestInput(prompt) {
       const task = host().task;
       if (task === undefined) throw new Error("input can only be requested by a tool");
-      return task.requestInput(String(prompt));
+      return task.requestInput(wellFormed(String(prompt)));
     },
     logPath,
   };

@@ -187,6 +187,14 @@ Deno.test("errors become results, and what no one catches is logged", async () =
   assert.ok(lines.some((line) => line.includes("uncaught: Error: from a timer")), lines.join("\n"));
 });
 
+Deno.test("half a surrogate pair, as a cut emoji leaves one, ends no component", async () => {
+  await using harness = new Harness();
+  const spec = await harness.spec(await probeTool(), { preopens: [harness.preopen(".")] });
+  const chunks: string[] = [];
+  const { status, data } = await harness.call(spec, { op: "halves" }, { emitChunk: (text) => chunks.push(text) });
+  assert.deepEqual([status, data, chunks], ["failed", "cut \ufffd", ["chunk \ufffd"]]);
+});
+
 Deno.test("clock and randomness are those of the instance", async () => {
   await withProbe({}, async (operate) => {
     interface Clock {

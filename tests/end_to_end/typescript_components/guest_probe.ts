@@ -57,6 +57,12 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
 }
 
 const operations: Record<string, (input: Input, context: { emitChunk(text: string): void }) => unknown> = {
+  halves(_input, context) {
+    const half = "\u{1f600}".slice(0, 1);
+    context.emitChunk(`chunk ${half}`);
+    if (codeOf(() => files.write(`name ${half}`, "x")) !== "illegal-byte-sequence") throw new Error("a file was made");
+    throw new ToolFailure(`cut ${half}`);
+  },
   async order() {
     const log: string[] = [];
     setTimeout(() => log.push("timer 0"), 0);
