@@ -45,6 +45,9 @@ const MAX_VALUE = MAX_HOST_MESSAGE_BYTES;
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Most bytes on their way to a host that asks for more: the windows of all its requests, and the longest reply. */
+const MAX_UNREAD_BYTES = 128 << 20;
+
 /** How a process is started. */
 export interface ProcessStart {
   readonly command: string;
@@ -171,6 +174,8 @@ export class ComponentProcess {
   #resolveReady!: () => void;
   #isReady = false;
   #lastId = 0;
+  /** Bytes written that the host has not read. */
+  #unread = 0;
   /** Who waits for an answered `sync`. */
   readonly #settled: (() => void)[] = [];
   #call: ActiveCall | null = null;
@@ -360,8 +365,14 @@ export class ComponentProcess {
 
   #write(bytes: Uint8Array<ArrayBuffer>): void {
     if (this.#dead) return;
+    this.#unread += bytes.length;
     // A failed write means the process is gone, which `exited` tells.
-    this.#writer.write(bytes).catch(() => {});
+    this.#writer.write(bytes).then(() => void (this.#unread -= bytes.length), () => {});
+  }
+
+  /** A host asks one thing after the other; one that lets the answers pile up would take the runtime's memory. */
+  #requireReader(): void {
+    if (this.#isReady && this.#unread > MAX_UNREAD_BYTES) throw new ProtocolViolation("it does not read its answers");
   }
 
   /** The guard's first line names the walls; what the engine says when it dies is of no use but must not fill the pipe. */
@@ -453,6 +464,7 @@ export class ComponentProcess {
       case MessageType.request: {
         const call = this.#active();
         this.#freshId(id);
+        this.#requireReader();
         if (call.asking) throw new ProtocolViolation("a second request before the first was answered");
         return this.#request(call, id, header, body);
       }
@@ -460,6 +472,7 @@ export class ComponentProcess {
         return this.#active().files.release(header);
       case MessageType.httpStart:
         this.#freshId(id);
+        this.#requireReader();
         return this.#active().http.take(message);
       case MessageType.httpBody:
       case MessageType.httpBodyEnd:

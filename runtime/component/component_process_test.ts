@@ -54,6 +54,17 @@ for (const behaviour of VIOLATIONS) {
   });
 }
 
+Deno.test("a host that asks for files and reads no answer is killed before they fill the runtime's memory", async () => {
+  await using harness = hostile("unread-answers");
+  Deno.writeFileSync(`${harness.work}/big`, new Uint8Array(1 << 19));
+  const spec = await harness.spec(await (tool ??= textTool("(i32.const 1024)")), { preopens: [harness.preopen(".")] });
+  const before = Deno.memoryUsage().rss;
+  const end = await harness.call(spec, null).catch((error: unknown) => error);
+  assert.ok(end instanceof ComponentFailure, JSON.stringify(end));
+  assert.match(end.message, /broke the protocol \(it does not read its answers\)/);
+  assert.ok(Deno.memoryUsage().rss - before < 1 << 30, String(Deno.memoryUsage().rss - before));
+});
+
 Deno.test("an orderly host of another program is as good", async () => {
   await using harness = hostile("orderly");
   assert.equal((await callOf(harness) as { status: string }).status, "passed");

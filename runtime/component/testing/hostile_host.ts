@@ -102,6 +102,15 @@ const behaviours: Record<string, () => void> = {
     send(MessageType.request, 1, { op: "request-input" }, text("a"));
     send(MessageType.request, 2, { op: "request-input" }, text("b"));
   },
+  "unread-answers": () => {
+    enter();
+    const facts = { follow: true, write: false, create: false, exclusive: false, truncate: false, mutate: false };
+    send(MessageType.request, 1, { op: "fs.open", fd: 0, path: "big", read: true, directory: false, ...facts });
+    receive(MessageType.reply);
+    for (let id = 2; id < 4_000; id++) {
+      send(MessageType.request, id, { op: "fs.read", fd: 1, offset: 0, length: 1 << 19 });
+    }
+  },
   "old-id": () => {
     enter();
     send(MessageType.timer, 5, { ms: 10_000 });
