@@ -57,7 +57,7 @@ export async function buildConfine(source: string, target: string): Promise<void
         }).output();
       } catch (cause) {
         if (!(cause instanceof Deno.errors.NotFound)) throw cause;
-        said.push(`${compiler}: not found`);
+        if (!said.includes(`${compiler}: not found`)) said.push(`${compiler}: not found`);
         continue;
       }
       if (!result.success) {
