@@ -44,6 +44,8 @@ export class SessionCommands implements CommandTools {
   readonly #budget: WorkdirBudget | null;
   /** Directories this object opened. */
   readonly #opened: RootedDir[] = [];
+  /** Context of the task that started each background command: its outcome belongs there. */
+  readonly #contexts = new Map<string, string>();
   /** Completions whose task nobody could take: the session ends with its launch task. */
   readonly #completed: { readonly completion: DetachedCompletion; readonly taskId: string }[] = [];
 
@@ -98,6 +100,7 @@ export class SessionCommands implements CommandTools {
         return { passed: false, text: outcome.text, metadata: [] };
       case "detached": {
         const { workId, binary: path, command } = outcome.detached;
+        this.#contexts.set(workId, scope.contextId);
         return {
           passed: true,
           text: `$ ${command}\nStill running after ${outcome.graceMs / 1_000} s; it goes on in the background as ` +
@@ -168,7 +171,7 @@ export class SessionCommands implements CommandTools {
     for (const { completion, taskId } of this.#completed) {
       trace.write("task_rejected", {
         task_id: taskId,
-        context_id: newId("ctx"),
+        context_id: this.#contexts.get(completion.workId) ?? newId("ctx"),
         source: "detached_shell",
         cause: "session_ended",
         reason: `the session ended before the outcome of ${completion.workId} could be taken up`,

@@ -87,6 +87,56 @@ Deno.test("a context is continued by launches that give its id, when the capsule
   assert.match(text, /\[\{"type":"te\n\{"role":"user"/);
 });
 
+Deno.test("calls that a turn left unanswered are answered when the conversation goes on", async () => {
+  await using project = await agentProject(capsule(threaded));
+  const odd = {
+    raw: JSON.stringify({
+      stop_reason: "end_turn",
+      content: [{ type: "text", text: "done" }, { type: "tool_call", id: "c1", name: "nothing", input: {} }],
+    }),
+  };
+  const first = await project.run({ task: { turns: [odd] }, args: ["--context", "odd"] });
+  assert.deepEqual([first.status, first.result], [0, "done"], first.stderr);
+  const next = await project.run({ task: show, args: ["--context", "odd"] });
+  const { messages } = JSON.parse(next.result!);
+  assert.deepEqual(messages.map(({ role }: JsonObject) => role), ["user", "assistant", "tool", "user"]);
+  assert.deepEqual([messages[2].tool_call_id, messages[2].is_error], ["c1", true]);
+});
+
+Deno.test("a state store outlives the session and is the declaring artifact's alone", async () => {
+  const probe = (input: JsonObject): JsonObject => ({ name: "probe-tool", input });
+  await using project = await agentProject(capsule({
+    artifacts: [{
+      name: "probe-tool",
+      version: "1.0.0",
+      runtime: "tool",
+      capabilities: { state: { store: "shared" } },
+    }],
+  }));
+  const calls = (...made: JsonObject[]): JsonObject => ({ turns: [{ calls: made }, { show: "results" }] });
+  const first = await project.run({ task: calls(probe({ operation: "write", path: "state/note", text: "kept" })) });
+  assert.equal(first.status, 0, first.stderr);
+  const store = `${project.murmur}/state/shared`;
+  assert.equal(Deno.statSync(store).mode! & 0o777, 0o700);
+  await Deno.chmod(store, 0o755);
+  const second = await project.run({
+    task: calls(
+      probe({ operation: "read", path: "state/note" }),
+      probe({ operation: "read", path: "state/../../../config.yaml" }),
+      probe({ operation: "list", path: "." }),
+    ),
+  });
+  const results = JSON.parse(second.result!) as { text: string; error: boolean }[];
+  assert.match(results[0]!.text, /\nkept\n/);
+  assert.deepEqual(results.map(({ error }) => error), [false, true, false]);
+  assert.match(results[2]!.text, /\n\[\]\n/);
+  assert.equal(Deno.statSync(store).mode! & 0o777, 0o700);
+  assert.deepEqual(
+    (second.events("session_start")[0]!.effective_grants as JsonObject).state_stores,
+    [{ artifact: "probe-tool", store: "shared", host_path: store }],
+  );
+});
+
 Deno.test("two launches at the same time share a context", async () => {
   await using project = await agentProject(capsule(threaded));
   const runs = await Promise.all(

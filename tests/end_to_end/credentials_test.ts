@@ -59,7 +59,10 @@ const tools = {
 
 /** Everything an agent can reach: its environment, its files, the runtime's directories, the process that runs it. */
 const SEARCH = `env; cat "$MURMUR_RUNTIME_DIR"/murmur.yaml "$MURMUR_RUNTIME_DIR"/*.md; ` +
-  `find "$HOME/.." -type f -exec cat {} +; cat /proc/$PPID/environ /proc/$PPID/cmdline | tr '\\0' '\\n'`;
+  `find "$HOME/.." -type f -exec cat {} +; cat /proc/$PPID/environ /proc/$PPID/cmdline | tr '\\0' '\\n'` +
+  // The runtime's process is closed to others of its user; root sees every process while commands are not contained.
+  (Deno.uid() === 0 ? "" : `; p=$PPID; while [ "$p" -gt 1 ]; do cat /proc/$p/environ /proc/$p/cmdline /proc/$p/mem; ` +
+    `p=$(sed -n 's/^PPid:\\t//p' /proc/$p/status); done`);
 
 async function searchingRun(
   format: Format,

@@ -173,9 +173,23 @@ Deno.test("the first SIGTERM winds the session down: the task is canceled, the t
   await Promise.all(cases.slice(2).map(cancel));
 });
 
-Deno.test("a session that is stopped while idle ends well", async () => {
+Deno.test("a session that is stopped while idle ends well; until then its door shows its card", async () => {
   await using project = await agentProject(capsule({ lifecycle: { task_acceptance: "single" } }));
   const run = await start(project, null);
+  const at = `http://127.0.0.1:${run.url.split(":")[1]}/.well-known/agent-card.json`;
+  const card = await (await fetch(at)).json();
+  assert.equal(card.name, "probe");
+  assert.ok(JSON.stringify(card).includes(run.records.split("/").at(-1)!));
+  // A web page that made a name lead here is not answered.
+  using page = await Deno.connect({ hostname: "127.0.0.1", port: Number(run.url.split(":")[1]) });
+  await page.write(
+    new TextEncoder().encode(
+      "GET /.well-known/agent-card.json HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+    ),
+  );
+  const refused = await new Response(page.readable).text();
+  assert.match(refused, /^HTTP\/1\.1 403/);
+  assert.ok(!refused.includes('"probe"'));
   run.kill("SIGTERM");
   const ended = await run.finish();
   checkWoundDown(ended, "ok", 0);

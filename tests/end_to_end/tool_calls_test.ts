@@ -334,8 +334,13 @@ Deno.test("a command that outlasts its grace goes on in the background and is re
   assert.match(await Deno.readTextFile(`${zero.run.records}/${completed!.output_path}`), /started\nended\n/);
   const [rejected] = zero.run.events("task_rejected");
   assert.deepEqual(
-    [rejected!.task_id, rejected!.source, rejected!.cause],
-    [completed!.completion_task_id, "detached_shell", "session_ended"],
+    [rejected!.task_id, rejected!.context_id, rejected!.source, rejected!.cause],
+    [
+      completed!.completion_task_id,
+      zero.run.events("task_start")[0]!.context_id,
+      "detached_shell",
+      "session_ended",
+    ],
   );
   const [abandoned] = zero.run.events("shell_abandoned");
   assert.equal(abandoned!.work_id, left!.work_id);

@@ -140,6 +140,33 @@ Deno.test("no tool writes, creates, replaces, removes or redirects a trusted fil
   assert.equal(request.messages.at(-1).content[0].text, SKILL);
 });
 
+Deno.test("a work folder above the runtime's own home hides that home from components", async () => {
+  await using project = await agentProject(capsule({ artifacts: [toolEntry("probe-tool")] }));
+  await Deno.writeTextFile(`${project.murmur}/config.yaml`, "credentials:\n  A_KEY: sk-hidden-from-the-agent\n");
+  const run = await project.run({
+    workdir: project.home,
+    task: {
+      turns: [
+        {
+          calls: [
+            probe({ operation: "read", path: ".murmur/config.yaml" }),
+            probe({ operation: "list", path: ".murmur" }),
+            probe({ operation: "list", path: ".murmur/records" }),
+            probe({ operation: "write", path: ".murmur/config.yaml", text: "changed" }),
+            probe({ operation: "write", path: ".murmur/artifacts/x", text: "changed" }),
+            probe({ operation: "rename", path: ".murmur", to: "taken" }),
+            probe({ operation: "write", path: "ordinary", text: "fine" }),
+          ],
+        },
+        { show: "results" },
+      ],
+    },
+  });
+  assert.equal(run.status, 0, run.stderr);
+  assert.deepEqual(shownResults(run).map(({ error }) => error), [true, true, true, true, true, true, false]);
+  assert.ok(!run.result!.includes("sk-hidden"));
+});
+
 Deno.test("beside commands, which nothing holds back yet, the report and a warning say what is not guarded", async () => {
   await using project = await agentProject(manifest({ capabilities: { shell: { allow: ["sh"] } } }));
   await project.write("prompts/main.md", PROMPT);
