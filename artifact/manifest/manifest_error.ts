@@ -4,6 +4,9 @@
  * @module
  */
 import { type ErrorCode, MurError, type SourcePlace } from "../../base/errors.ts";
+import type { UnknownKey } from "./manifest_reader.ts";
+import { shownValue } from "./shown_value.ts";
+import { nearestKey } from "./unknown_keys.ts";
 import { YamlProblem, type YamlSource } from "./yaml_source.ts";
 
 /** Blocks that have a sentence of their own. */
@@ -42,11 +45,34 @@ export function asYamlError(error: unknown): unknown {
 
 /** Makes the refusals of one file. */
 export class Refusals {
-  constructor(readonly source: YamlSource) {}
+  readonly #unknown: readonly UnknownKey[];
+
+  /** @param unknown Keys no field claims: one of them may be what a missing field was meant to be. */
+  constructor(readonly source: YamlSource, unknown: readonly UnknownKey[] = []) {
+    this.#unknown = unknown;
+  }
 
   #error(code: ErrorCode, message: string, path: string, hint?: string): MurError {
+    const written = hint === undefined && this.source.place(path) === undefined ? this.#misspelt(path) : undefined;
+    if (written !== undefined) {
+      const place = nearestPlace(this.source, written) ?? this.source.placeAt(0);
+      return new MurError(code, message, {
+        place,
+        hint: `'${shownValue(written)}' is not known; did you mean '${path}'?`,
+      });
+    }
     const place = nearestPlace(this.source, path) ?? this.source.placeAt(0);
     return new MurError(code, message, hint === undefined ? { place } : { place, hint });
+  }
+
+  /** Path of an unknown key that is a near miss of the one at `path`. */
+  #misspelt(path: string): string | undefined {
+    for (const { key, path: block, known } of this.#unknown) {
+      const at = (name: string) => block === "" ? name : `${block}.${name}`;
+      const nearest = nearestKey(key, known);
+      if (nearest !== null && at(nearest) === path) return at(key);
+    }
+    return undefined;
   }
 
   /** A required field is absent or blank. */

@@ -108,8 +108,8 @@ function readLifecycle(root: BlockReader, refuse: Refusals): CapsuleManifest["li
 
 function parse(source: Uint8Array | string, file: string, options: ParseOptions): ParsedCapsuleManifest {
   const yaml = readYamlSource(source, file);
-  const refuse = new Refusals(yaml);
   const unknown = checkTypes(yaml, MANIFEST_BLOCK);
+  const refuse = new Refusals(yaml, unknown);
   const root = BlockReader.root(yaml, MANIFEST_BLOCK);
   const notices: string[] = [];
   const dropLiterals = options.dropLiteralKeys ?? false;

@@ -658,3 +658,31 @@ Deno.test("any bytes at all are read or refused with a code", () => {
     { numRuns: 1000 },
   );
 });
+
+Deno.test("a missing field whose name is misspelt is refused where it stands, with the name it was meant to have", () => {
+  const refusal = (text: string) => {
+    try {
+      parseCapsuleManifest(text, "murmur.yaml");
+    } catch (error) {
+      assert.ok(error instanceof MurError, String(error));
+      return { code: error.code, hint: error.hint, line: error.place?.line, column: error.place?.column };
+    }
+    assert.fail("not refused");
+  };
+  const driver = 'artifacts: [{ name: d, version: "1", runtime: driver }]\n';
+  assert.deepEqual(refusal(`name: a\nversion: "1"\n${driver}inference:\n  modle: m\n  driver: { artifact: d }\n`), {
+    code: "E-MAN-003",
+    hint: "'inference.modle' is not known; did you mean 'inference.model'?",
+    line: 5,
+    column: 10,
+  });
+  assert.deepEqual(refusal('nmae: a\nversion: "1"\n'), {
+    code: "E-MAN-001",
+    hint: "'nmae' is not known; did you mean 'name'?",
+    line: 1,
+    column: 7,
+  });
+  // Neither when the field is written and refused, nor for a key that is like another one.
+  assert.equal(refusal('name: a\nnmae: b\nversion: " "\n').hint, undefined);
+  assert.equal(refusal('name: a\nverse: "1"\ninferrence: {}\n').hint, undefined);
+});
