@@ -38,8 +38,3 @@ export function newId(kind: IdKind): string {
 export function isId(kind: IdKind, value: string): boolean {
   return value.startsWith(`${kind}_`) && /^[0-9a-f]{32}$/.test(value.slice(kind.length + 1));
 }
-
-/** Creation time of a generated id in Unix milliseconds, from its first 12 hex digits. */
-export function idTime(id: string): number {
-  return Number.parseInt(id.slice(id.indexOf("_") + 1, id.indexOf("_") + 13), 16);
-}

@@ -45,9 +45,6 @@ const others: Readonly<Record<string, unknown>> = {
   structuredClone,
 };
 
-/** Names this library adds or replaces on the global object. */
-export const GLOBAL_NAMES: readonly string[] = [...Object.keys(classes), ...Object.keys(others)].sort();
-
 /** Installs everything; called once, while the component is built. */
 export function installGlobals(): void {
   for (const [name, value] of Object.entries(classes)) {

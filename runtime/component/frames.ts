@@ -71,9 +71,6 @@ export const MessageType = {
   release: 77,
 } as const;
 
-/** Name of a message type. */
-export type MessageName = keyof typeof MessageType;
-
 /** JSON of a message header. */
 export type Header = { readonly [key: string]: unknown };
 
@@ -127,7 +124,10 @@ export function encodeMessage(
     at += 9;
     if (sent < head.length) bytes.set(head.subarray(sent, end), at);
     if (end > head.length) {
-      bytes.set(body.subarray(Math.max(sent - head.length, 0), end - head.length), at + Math.max(head.length - sent, 0));
+      bytes.set(
+        body.subarray(Math.max(sent - head.length, 0), end - head.length),
+        at + Math.max(head.length - sent, 0),
+      );
     }
     at += end - sent;
   }

@@ -624,11 +624,6 @@ export interface TraceEnvelope<T extends string = string> {
   readonly timestamp: number;
 }
 
-/** A whole line. */
-export type TraceEvent<T extends TraceEventType = TraceEventType> = {
-  [K in T]: TraceEnvelope<K> & TraceEventBodies[K];
-}[T];
-
 /** Key names of each event in line order. */
 export const TRACE_EVENT_KEYS = {
   session_start: [
