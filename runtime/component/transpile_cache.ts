@@ -10,6 +10,7 @@
 import { isComponent } from "../../artifact/component_names.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
+import type { FileStat } from "../../base/libc.ts";
 import { programStart } from "../../base/program.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
@@ -63,20 +64,23 @@ export class TranspileCache {
       });
     }
     const name = `${sha256}.${TRANSLATION_VERSION}`;
-    const cached = await this.#read(name);
+    const cached = await this.#read(sha256);
     if (cached !== null) return cached;
     const encoded = await this.#withSlot(() => runTranslator(bytes, subject));
     const translation = await decodeTranslation(encoded);
     if (translation === null) {
       throw new MurError("E-RUN-001", `${subject} does not compile: its translation was cut short`);
     }
-    this.#write(name, encoded);
+    const kept = new Uint8Array(sha256.length + encoded.length);
+    kept.set(new TextEncoder().encode(sha256));
+    kept.set(encoded, sha256.length);
+    this.#write(name, kept);
     return translation;
   }
 
   /** A translation by the hash of its component; `null` when it is not there. */
   byComponent(sha256: string): Promise<Translation | null> {
-    return this.#read(`${sha256}.${TRANSLATION_VERSION}`);
+    return this.#read(sha256);
   }
 
   /**
@@ -105,15 +109,18 @@ export class TranspileCache {
     }
   }
 
-  async #read(name: string): Promise<Translation | null> {
-    const bytes = this.#readFile(name, MAX_FILE_BYTES);
-    return bytes === null ? null : await decodeTranslation(bytes);
+  /** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
+  async #read(sha256: string): Promise<Translation | null> {
+    const bytes = this.#readFile(`${sha256}.${TRANSLATION_VERSION}`, MAX_FILE_BYTES);
+    if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
+    return await decodeTranslation(bytes.subarray(sha256.length));
   }
 
   #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
     try {
       using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
       using file = directory.openFile(name);
+      if (!isOurs(directory.stat(".")) || !isOurs(file.stat())) return null;
       return file.readAll(maxBytes);
     } catch (error) {
       if (isRootedError(error)) return null;
@@ -132,6 +139,11 @@ export class TranspileCache {
       throw error;
     }
   }
+}
+
+/** Whether nobody else can have put it there: code that another user wrote is not run for this one. */
+function isOurs({ uid, mode }: FileStat): boolean {
+  return uid === Deno.uid() && (mode & 0o022) === 0;
 }
 
 function isCoreModule(bytes: Uint8Array): boolean {

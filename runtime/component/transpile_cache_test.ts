@@ -84,6 +84,35 @@ Deno.test("a cache that is no directory, or a link, is not used", async () => {
   });
 });
 
+Deno.test("a translation in another's place, or one that another user could have written, is not taken", async () => {
+  await withDirectory(async (directory) => {
+    const path = `${directory}/compiled`;
+    const bytes = await textTool("(i32.const 1040)");
+    const other = await textTool("(i32.const 1056)");
+    const [hash, otherHash] = [await sha256Hex(bytes), await sha256Hex(other)];
+    const own = await new TranspileCache(path).translate(bytes, hash, "tool 'x'");
+    await new TranspileCache(path).translate(other, otherHash, "tool 'y'");
+    const named = (sha256: string) => [...Deno.readDirSync(path)].find(({ name }) => name.startsWith(sha256))!.name;
+    const file = `${path}/${named(hash)}`;
+    const right = Deno.readFileSync(file);
+    Deno.copyFileSync(`${path}/${named(otherHash)}`, file);
+    assert.equal(await new TranspileCache(path).byComponent(hash), null);
+    assert.deepEqual(await new TranspileCache(path).translate(bytes, hash, "tool 'x'"), own);
+    assert.deepEqual(Deno.readFileSync(file), right);
+
+    for (const [target, mode, safe] of [[file, 0o620, 0o600], [path, 0o777, 0o700]] as const) {
+      Deno.chmodSync(target, mode);
+      assert.equal(await new TranspileCache(path).byComponent(hash), null);
+      Deno.chmodSync(target, safe);
+      assert.deepEqual(await new TranspileCache(path).byComponent(hash), own);
+    }
+    if (Deno.uid() === 0) {
+      Deno.chownSync(file, 65_534, null);
+      assert.equal(await new TranspileCache(path).byComponent(hash), null);
+    }
+  });
+});
+
 Deno.test("what was refused is not kept", async () => {
   await withDirectory(async (path) => {
     const bytes = (await textTool("(i32.const 1024)")).slice(0, 100);
