@@ -14,11 +14,12 @@ import { openPackage, selectComponent } from "../../artifact/package.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
 import { type ArtifactStore, globalStore, projectStore } from "../../artifact/store.ts";
 import { readZipEntry } from "../../artifact/zip_archive.ts";
-import { ioError, MurError } from "../../base/errors.ts";
+import { MurError } from "../../base/errors.ts";
 import { absolutePath, parentDirectory } from "../../base/paths.ts";
 import { projectRoot } from "../../artifact/project_root.ts";
 import type { MurmurHome } from "../../base/murmur_home.ts";
 import type { CapsuleSource } from "./launch_options.ts";
+import { readOperatorText } from "./operator_file.ts";
 
 const MANIFEST_NAME = "murmur.yaml";
 
@@ -76,14 +77,7 @@ async function fromDirectory(path: string, shown: string, search: SourceSearch):
     directory,
     stores: [projectStore(await projectRoot(directory) ?? directory), globalStore(search.home)],
     lockPath: `${directory}/murmur.lock`,
-    async readText(relative) {
-      const file = relative.startsWith("/") ? relative : `${directory}/${relative}`;
-      try {
-        return await Deno.readTextFile(file);
-      } catch (cause) {
-        throw ioError(`read ${file}`, cause);
-      }
-    },
+    readText: (path) => readOperatorText(path.startsWith("/") ? path : `${directory}/${path}`),
     readComponent: () => readRootComponent(directory),
   };
 }

@@ -16,12 +16,13 @@ import {
   type ToolResult,
 } from "../component/component_runtime.ts";
 import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
+import { redactValues } from "../trace/trace_redaction.ts";
 import { componentEnvironment } from "./component_environment.ts";
 import { FrameLog } from "./frame_log.ts";
 import { installTools } from "./install_tools.ts";
 import type { SessionReady } from "./run_session.ts";
 import { bindComponents } from "./session_components.ts";
-import { createSessionDirectories, sessionPaths } from "./session_directories.ts";
+import { createSessionDirectories, makeWorkFolder, sessionPaths } from "./session_directories.ts";
 import { proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 
 /** What a script capsule is run with. */
@@ -42,14 +43,17 @@ export interface ScriptRun {
 export async function runScriptSession(staged: StagedSession, run: ScriptRun): Promise<MurError | null> {
   const { manifest, options, sessionId } = staged;
   const component = await run.components.compile(staged.scriptComponent!, `capsule '${manifest.name}'`);
+  using cleanup = new DisposableStack();
   const client = createHttpClient({ proxy: proxyOf(staged), bounds: options.bounds });
+  cleanup.defer(() => client.close());
   const paths = sessionPaths(options.home, {
     id: sessionId,
     workdirRoot: staged.workdirRoot,
     workdir: staged.workdir,
   });
-  if (options.workdir === null) Deno.mkdirSync(staged.workdir, { recursive: true });
+  if (options.workdir === null) makeWorkFolder(staged.workdir);
   const directories = await createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
+  cleanup.defer(() => directories.remove());
   const bound = bindComponents({
     staged,
     directories,
@@ -59,10 +63,15 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
     // A script capsule has no trace that credential changes could go to; a standing 401 goes to the artifact.
     onCredential: () => {},
   });
+  cleanup.defer(() => bound.close());
+  // A line of a component may quote what its upstream said, and that a key.
+  const redacted = (text: string) =>
+    redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
   try {
     installTools(staged, directories.runtime);
     await writeFirstLock(staged);
     recordRunning(staged, paths.records, run);
+    cleanup.defer(() => removeRunningRecord(options.home.running, sessionId));
     run.ready({
       sessionId,
       url: "",
@@ -89,7 +98,7 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
       sharesProcess: false,
     };
     await run.components.runCapsule(spec, {
-      invoke: (name, input) => invoke(staged, bound.specs, run, name, input),
+      invoke: (name, input) => invoke(staged, bound.specs, run, name, input, redacted),
       output: run.guestOutput,
       readStdin: async (maxBytes) => {
         const buffer = new Uint8Array(maxBytes);
@@ -101,11 +110,6 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
   } catch (cause) {
     if (!(cause instanceof ComponentFailure)) throw cause;
     return new MurError("E-RUN-001", cause.message, { cause });
-  } finally {
-    removeRunningRecord(options.home.running, sessionId);
-    bound.close();
-    directories.remove();
-    client.close();
   }
 }
 
@@ -116,6 +120,7 @@ async function invoke(
   run: ScriptRun,
   name: string,
   input: ToolInput,
+  redacted: (text: string) => string,
 ): Promise<ToolResult> {
   const declared = staged.manifest.artifacts.some(({ bareName, role }) =>
     bareName === name && (role === "tool" || role === "driver")
@@ -123,7 +128,7 @@ async function invoke(
   const spec = specs.get(name);
   if (!declared || spec === undefined) throw new Error(`tool '${name}' is not declared in manifest allowlist`);
   return await run.components.callTool(spec, input, {
-    output: (_stream, line) => run.diagnostics(`[${name}] ${line}`),
+    output: (_stream, line) => run.diagnostics(`[${name}] ${redacted(line)}`),
   });
 }
 

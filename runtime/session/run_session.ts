@@ -36,10 +36,17 @@ import { redactValues } from "../trace/trace_redaction.ts";
 import { TraceWriter } from "../trace/trace_writer.ts";
 import { FrameLog } from "./frame_log.ts";
 import { installTools } from "./install_tools.ts";
+import { MAX_TEXT_BYTES, readOperatorText } from "./operator_file.ts";
 import { protectedPathOf } from "./protected_paths.ts";
 import { SessionCommands } from "./session_commands.ts";
 import { bindComponents, type SessionComponents } from "./session_components.ts";
-import { createSessionDirectories, sameWorkdir, type SessionDirectories, sessionPaths } from "./session_directories.ts";
+import {
+  createSessionDirectories,
+  makeWorkFolder,
+  sameWorkdir,
+  type SessionDirectories,
+  sessionPaths,
+} from "./session_directories.ts";
 import { SessionTools } from "./session_tools.ts";
 import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 import { runTask, type TaskOutcome, type TaskRequest, type TaskServices } from "./task_runner.ts";
@@ -112,6 +119,8 @@ class AgentSession {
   #commands!: SessionCommands;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
+  /** Task to begin with; `null`: none was given. */
+  #taskText: string | null = null;
   #prompt: string | null = null;
   #boundSkill: string | null = null;
   #breach: MurError | null = null;
@@ -128,6 +137,7 @@ class AgentSession {
     const staged = this.#staged;
     const { manifest, options } = staged;
     await this.#openDirectories();
+    this.#taskText = await this.#launchTask();
     this.#log = new BootstrapLog(this.#directories.records);
     this.#undo.push(() => this.#log.close());
     this.#tokens = new TokenCounter({ report: (text) => this.#log.line(text) });
@@ -184,7 +194,7 @@ class AgentSession {
     // Not earlier: starting a worker holds this thread, and readiness should not wait for it.
     this.#tokens.warm();
     void loadHttpModules();
-    const text = await this.#launchTask();
+    const text = this.#taskText;
     let outcome: TaskOutcome | null = null;
     if (text !== null && !this.#run.stop.aborted) {
       const { lifecycle, options, resumed } = this.#staged;
@@ -272,7 +282,7 @@ class AgentSession {
       workdirRoot: staged.workdirRoot,
       workdir: staged.workdir,
     });
-    if (options.workdir === null) Deno.mkdirSync(staged.workdir, { recursive: true });
+    if (options.workdir === null) makeWorkFolder(staged.workdir);
     this.#directories = await createSessionDirectories(options.home, paths, new TrustedFiles(staged.trusted));
     this.#undo.push(() => this.#directories.remove());
   }
@@ -607,7 +617,7 @@ class AgentSession {
     for (const name of ["task.md", "input.txt"]) {
       if (!this.#directories.workdir.exists(name)) continue;
       using file = this.#directories.workdir.openFile(name);
-      return new TextDecoder().decode(file.readAll(MAX_TASK_BYTES));
+      return new TextDecoder().decode(file.readAll(MAX_TEXT_BYTES));
     }
     return null;
   }
@@ -640,29 +650,13 @@ class AgentSession {
 /** Wait for a first task without `MURMUR_A2A_TIMEOUT_SECS` (spec session 6.4). */
 const DEFAULT_IDLE_MS = 30_000;
 
-/** Longest task text that is read. */
-const MAX_TASK_BYTES = 16 * 1024 * 1024;
-
 /** A `--task` value: the content of an existing file, else the text itself. @throws {MurError} `E-IO-002`, `E-IO-003`. */
 async function taskText(value: string, cwd: string): Promise<string> {
   // A long text is no path, and asking the file system about it would fail with a name too long.
   if (value.length > 4_096 || value.includes("\0") || value.includes("\n")) return value;
   const path = value.startsWith("/") ? value : `${cwd}/${value}`;
-  try {
-    const { isFile, size } = await Deno.stat(path);
-    if (!isFile) return value;
-    if (size > MAX_TASK_BYTES) {
-      throw new MurError("E-IO-003", `the task file ${value} is larger than ${MAX_TASK_BYTES} bytes`);
-    }
-  } catch (cause) {
-    if (cause instanceof MurError) throw cause;
-    return value;
-  }
-  try {
-    return await Deno.readTextFile(path);
-  } catch (cause) {
-    throw new MurError("E-IO-003", `the task file ${value} cannot be read: ${reasonOf(cause)}`, { cause });
-  }
+  const isFile = await Deno.stat(path).then((info) => info.isFile, () => false);
+  return isFile ? await readOperatorText(path) : value;
 }
 
 function unreadablePrompt(what: string, cause: unknown): MurError {

@@ -47,6 +47,15 @@ export interface SessionDirectories {
   remove(): void;
 }
 
+/** Makes a work folder that is there for one session. @throws {MurError} `E-IO-002`, `E-IO-003`. */
+export function makeWorkFolder(path: string): void {
+  try {
+    Deno.mkdirSync(path, { recursive: true });
+  } catch (cause) {
+    throw ioError(`make the work folder ${path}`, cause, "let it be made, or name another folder with --workdir");
+  }
+}
+
 /**
  * Makes the directories of a session and opens them.
  *

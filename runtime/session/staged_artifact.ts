@@ -16,6 +16,7 @@ import {
 } from "../../artifact/store.ts";
 import { ioError, MurError, type WarningSink } from "../../base/errors.ts";
 import type { CompiledComponent, ComponentRuntime } from "../component/component_runtime.ts";
+import { readOperatorText } from "./operator_file.ts";
 
 /** What an artifact runs as. */
 export type ArtifactPayload =
@@ -178,9 +179,9 @@ async function stageLocalSkill(entry: ArtifactEntry, manifestDir: string): Promi
 async function readSkill(path: string): Promise<string> {
   try {
     const { isDirectory } = await Deno.stat(path);
-    if (!isDirectory) return await Deno.readTextFile(path);
+    if (!isDirectory) return await readOperatorText(path);
     for await (const { name, isFile } of Deno.readDir(path)) {
-      if (isFile && name.toLowerCase() === "skill.md") return await Deno.readTextFile(`${path}/${name}`);
+      if (isFile && name.toLowerCase() === "skill.md") return await readOperatorText(`${path}/${name}`);
     }
   } catch (cause) {
     if (cause instanceof Deno.errors.NotFound) {
@@ -189,7 +190,7 @@ async function readSkill(path: string): Promise<string> {
         cause,
       });
     }
-    throw ioError(`read the skill ${path}`, cause);
+    throw cause instanceof MurError ? cause : ioError(`read the skill ${path}`, cause);
   }
   throw new MurError("E-IO-001", `skill source directory '${path}' contains no skill.md`, {
     hint: "add a skill.md, or name the file itself",

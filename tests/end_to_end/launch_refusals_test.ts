@@ -223,6 +223,11 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     files: { "dir/other.md": "" },
     says: /skill\.md/,
   },
+  "a skill that never ends": {
+    code: "E-IO-003",
+    manifest: capsule({ artifacts: [{ name: "s", runtime: "skill", version: "0.0.0", source: "/dev/zero" }] }),
+    says: /\/dev\/zero is not a regular file/,
+  },
   "a driver without upstream_auth": {
     code: "E-RUN-025",
     manifest: capsule({ driver: "bare-driver" }),
@@ -399,6 +404,16 @@ Deno.test("a port that is taken, an unusable ledger and an unusable home refuse 
   checkRefusal("ledger", await project.run({ task: "x" }), { code: "E-RUN-026", says: /spend/ });
 
   await project.write("home/.murmur", "a file");
+  // Where stdout is not for people, the status is told elsewhere or not at all.
+  const [asText, asJson] = await Promise.all([
+    project.run({ task: "x", args: ["--output", "text"] }),
+    project.run({ task: "x", args: ["--json"] }),
+  ]);
+  assert.deepEqual([asText.status, asText.stdout, asJson.status, asJson.stdout], [1, "", 1, ""]);
+  assert.match(asText.stderr, /^status: {2}failed\nerror\[E-RUN-026\]: /m);
+  assert.match(asJson.stderr, /^error\[E-RUN-026\]: /m);
+  assert.ok(!asJson.stderr.includes("status:"));
+
   const [relative, unset, file] = await Promise.all([
     project.run({ task: "x", home: "relative" }),
     project.run({ task: "x", home: "" }),

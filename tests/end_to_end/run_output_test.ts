@@ -290,6 +290,29 @@ Deno.test("a task comes from a file, from the work folder, or waits out the idle
   assert.ok(Number(idle.trace[1]!.duration_ms) >= 950);
 });
 
+Deno.test("a task that cannot be read refuses the launch before anybody is told of a session", async () => {
+  await using project = await agentProject(capsule());
+  await Deno.mkdir(`${project.project}/pipe`);
+  await new Deno.Command("mkfifo", { args: [`${project.project}/pipe/task.md`] }).output();
+  await Deno.mkdir(`${project.project}/link`);
+  await Deno.symlink("/etc/passwd", `${project.project}/link/task.md`);
+  await project.write("huge.md", "x".repeat(17 << 20));
+  await project.write("blocked/murmur.yaml", JSON.stringify(capsule()));
+  await project.write("blocked/workdir", "a file");
+  const runs = await Promise.all([
+    project.run({ workdir: `${project.project}/pipe` }),
+    project.run({ workdir: `${project.project}/link` }),
+    project.run({ task: "huge.md" }),
+    project.run({ task: "x", cwd: `${project.project}/blocked` }),
+  ]);
+  for (const run of runs) {
+    assert.equal(run.stdout, "status:  failed\n");
+    assert.match(run.stderr, /^error\[E-IO-003\]: cannot |^error\[E-IO-003\]: .*larger than/);
+  }
+  assert.deepEqual(await names(`${project.murmur}/sessions`), []);
+  await assert.rejects(Deno.stat(`${project.project}/murmur.lock`), Deno.errors.NotFound);
+});
+
 Deno.test("a closed stdout changes neither the session nor its status, and what it refused is kept", async () => {
   await using project = await agentProject(capsule());
   const child = spawnMur(["run", "--task", '{"turns":[{"delayMs":300,"text":"done"}]}'], {

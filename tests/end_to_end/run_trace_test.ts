@@ -8,9 +8,9 @@ import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import {
   agentProject,
   type AgentRun,
-  type CapsuleBlocks,
   callsThenResults,
   capsule,
+  type CapsuleBlocks,
   toolEntry,
   type TraceLine,
 } from "../support/agent_project.ts";

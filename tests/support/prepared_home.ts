@@ -6,6 +6,7 @@
  */
 import { hostPlatformTag } from "../../artifact/platform.ts";
 import { main } from "../../cli/main.ts";
+import { precompileComponent } from "../../cli/precompile_component.ts";
 import { textTool } from "../../runtime/component/testing/guests.ts";
 import { firstPartyComponents } from "../../scripts/build_components.ts";
 import { buildComponent, type ComponentRole } from "../../toolchain/component_build.ts";
@@ -125,7 +126,9 @@ async function makeHome(archives: readonly string[]): Promise<void> {
   for (const archive of [...archives, ...[...made.keys()].map((name) => `${PREPARED}${name}`)]) {
     if (await main(["install", "-g", archive], context) !== 0) throw new Error(`${archive}: ${context.err()}`);
   }
-  await Deno.writeFile(`${PREPARED}probe_capsule.wasm`, await component("probe_capsule", "capsule"));
+  const capsule = await component("probe_capsule", "capsule");
+  await Deno.writeFile(`${PREPARED}probe_capsule.wasm`, capsule);
+  await precompileComponent(context, { name: "probe-capsule", role: "capsule" }, capsule);
   await Deno.writeFile(`${PREPARED}trap_tool.wasm`, await textTool("unreachable"));
 }
 
