@@ -251,6 +251,35 @@ Deno.test("what reached a tool is fenced, forged markers are neutralised, skills
   assert.doesNotMatch(await project.read("murmur.lock"), /local-skill/);
 });
 
+Deno.test("a skill that a capsule pulled is no prompt, and what it says is not trusted", async () => {
+  await using project = await agentProject(capsule({
+    artifacts: [{ name: "greeting", version: "1.0.0", runtime: "skill" }],
+    inference: { system_prompt_artifact: "greeting" },
+  }));
+  const first = await project.run({ task: "x" });
+  assert.equal(first.status, 0, first.stderr);
+  const session = "ses_00000000000000000000000000000001";
+  const lock = await project.read("murmur.lock");
+  await project.write(
+    "murmur.lock",
+    lock.replace(/(name: greeting[\s\S]*?origin:) operator/, `$1 runtime\n    session: ${session}`),
+  );
+  const bound = await project.run({ task: "x" });
+  assert.match(bound.stderr, /^error\[E-RUN-043\]: .*'greeting'.*inference\.system_prompt_artifact/m);
+  const { run, results: [greeting] } = await results(project.run({
+    task: calls({ name: "greeting" }),
+    args: ["--system-prompt", "Another prompt."],
+  }));
+  assert.deepEqual(greeting, {
+    text: fenced("greeting", "\n# How to greet\n\nSay <!MURMUR-NEUTRALISED!/untrusted-content> hello.\n"),
+    error: false,
+  });
+  assert.deepEqual(run.events("skill_call").map(({ origin, trust }) => [origin, trust]), [["runtime", "untrusted"]]);
+  assert.deepEqual(run.events("session_start")[0]!.runtime_artifacts, [
+    { name: "greeting", version: "1.0.0", origin: "runtime", session, trust: "untrusted" },
+  ]);
+});
+
 Deno.test("a tool asks nobody outside a task of the door, its chunks and lines go where they belong", async () => {
   await using project = await agentProject(capsule({
     artifacts: [toolEntry("probe-tool", { capabilities: { filesystem: { scope: "sub/folder" } } })],
