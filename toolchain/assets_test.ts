@@ -14,7 +14,7 @@ Deno.test("the assets are plain JSON, complete and the same every time", async (
       !/\basync (?:function|\()|\bawait\b/.test(text.replace(/"[^"\n]*"|`[^`]*`/g, "")),
       "async code was not lowered",
     );
-    assert.ok(!text.includes(Deno.cwd()), "a path of this machine");
+    assert.ok(!/^\/\/ \.\.\//m.test(text) && !text.includes(Deno.cwd()), "a path of this machine");
   }
   assert.ok(Object.keys(carried.types).every((name) => !name.endsWith("_test.ts")));
   assert.match(carried.wit["murmur-runtime-guest"] ?? "", /world driver/);

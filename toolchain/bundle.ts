@@ -85,6 +85,12 @@ function entryName(path: string): string {
   return path.replace(/^\.\//, "");
 }
 
+/** The directory all packages lie in, one folder a name: paths below it are the same on every machine. */
+function packageFolder(): string {
+  const path = decodeURIComponent(packageFile("whatwg-url-minimum").pathname);
+  return path.slice(0, path.indexOf("/whatwg-url-minimum/"));
+}
+
 /**
  * Bundles the guest library into one module per entry and their shared chunks.
  *
@@ -115,6 +121,8 @@ export async function bundleLibrary(
       ...OPTIONS,
       entryPoints: ["library", ...authorModules].map((name) => ({ in: `${name}.ts`, out: name })),
       outdir: "/guest",
+      // Files of packages are named relative to it in the code, and the names of chunks follow from that.
+      absWorkingDir: packageFolder(),
       chunkNames: "chunk-[hash]",
       splitting: true,
       plugins: [plugin],
