@@ -22,7 +22,8 @@ export type ConfigArea =
 
 /** The place of a path, or of the nearest block around it that is written. */
 export function nearestPlace(source: YamlSource, path: string): SourcePlace | undefined {
-  for (let at = path; at !== ""; at = at.replace(/(?:\.[^.[\]]*|\[\d+\]|^[^.[\]]*)$/, "")) {
+  // A key may hold any character: each step must make the path shorter.
+  for (let at = path; at !== ""; at = at.slice(0, Math.max(at.lastIndexOf("."), at.lastIndexOf("["), 0))) {
     const place = source.place(at);
     if (place !== undefined) return place;
   }

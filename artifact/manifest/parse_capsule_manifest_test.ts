@@ -686,3 +686,13 @@ Deno.test("a missing field whose name is misspelt is refused where it stands, wi
   assert.equal(refusal('name: a\nnmae: b\nversion: " "\n').hint, undefined);
   assert.equal(refusal('name: a\nverse: "1"\ninferrence: {}\n').hint, undefined);
 });
+
+Deno.test("an unknown key of any characters is named in a refusal", () => {
+  for (const key of ["na]me", "na[me", "nam.e", "[name", "]", "name]", "n[0]ame"]) {
+    assert.throws(
+      () => parseCapsuleManifest(`${JSON.stringify(key)}: a\nversion: "0.1.0"\n`, "murmur.yaml"),
+      { code: "E-MAN-001" },
+      key,
+    );
+  }
+});
