@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { MurError } from "../base/errors.ts";
-import { murmurHomeAt } from "../base/murmur_home.ts";
 import { canFillDisk, onSmallDisk } from "../tests/support/full_disk.ts";
 import type { ArtifactMetadata } from "./artifact_metadata.ts";
 import { formatMetadata, parseMetadata } from "./artifact_metadata.ts";
