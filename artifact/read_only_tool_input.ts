@@ -10,8 +10,8 @@
  *
  * @module
  */
+import { isJsonObject, type JsonObject, type JsonValue } from "../base/json_value.ts";
 import type { Warning } from "../base/errors.ts";
-import type { JsonObject, JsonValue } from "./manifest/capsule_manifest.ts";
 import { shownValue } from "./manifest/shown_value.ts";
 import type { ReadOnlyPaths, ReadOnlyRefusal } from "./read_only_rules.ts";
 
@@ -45,10 +45,6 @@ function keyName(key: string): string {
   return key.toLowerCase().replaceAll("-", "_");
 }
 
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
@@ -60,13 +56,13 @@ function own(object: JsonObject, key: string): JsonValue | undefined {
 /** The schema of a property; nothing behind `$ref` is followed. */
 function propertySchema(schema: JsonObject | null, key: string): JsonObject | null {
   const properties = schema === null ? undefined : own(schema, "properties");
-  const found = isObject(properties) ? own(properties, key) : undefined;
-  return isObject(found) ? found : null;
+  const found = isJsonObject(properties) ? own(properties, key) : undefined;
+  return isJsonObject(found) ? found : null;
 }
 
 function itemSchema(schema: JsonObject | null): JsonObject | null {
   const items = schema === null ? undefined : own(schema, "items");
-  return isObject(items) ? items : null;
+  return isJsonObject(items) ? items : null;
 }
 
 function hasFormat(schema: JsonObject | null, format: string): boolean {
@@ -126,7 +122,7 @@ function stringsAt(input: JsonValue, steps: readonly (string | null)[]): string[
   for (const step of steps) {
     values = values.flatMap((value): readonly JsonValue[] => {
       if (step === null) return isList(value) ? value : [];
-      const found = isObject(value) ? own(value, step) : undefined;
+      const found = isJsonObject(value) ? own(value, step) : undefined;
       return found === undefined ? [] : [found];
     });
   }
@@ -180,7 +176,7 @@ export function refuseToolWrite(
     if (isList(value)) {
       const items = itemSchema(own);
       for (const item of value) pending.push({ value: item, schema: items, opaque: closed });
-    } else if (isObject(value)) {
+    } else if (isJsonObject(value)) {
       if (!closed) {
         for (const [key, path] of namedDestinations(value)) {
           const refusal = paths.judge(path, `key ${shownValue(key)}`);
@@ -210,7 +206,7 @@ export function unannotatedProperties(schema: JsonObject): string[] {
     const items = itemSchema(at);
     if (items !== null) walk(items, `${location}[]`, depth + 1);
     const properties = own(at, "properties");
-    if (!isObject(properties)) return;
+    if (!isJsonObject(properties)) return;
     for (const key of Object.keys(properties)) {
       const property = propertySchema(at, key);
       if (property === null) continue;

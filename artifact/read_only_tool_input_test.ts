@@ -1,6 +1,6 @@
+import type { JsonObject, JsonValue } from "../base/json_value.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { JsonObject, JsonValue } from "./manifest/capsule_manifest.ts";
 import { ReadOnlyPaths } from "./read_only_rules.ts";
 import { refuseToolWrite, unannotatedProperties, unannotatedSchemaWarning } from "./read_only_tool_input.ts";
 import { normalWorkdirPath, workdirPathProblem } from "./workdir_path.ts";

@@ -135,7 +135,7 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
 }
 
 /** Where Deno keeps its caches: a helper without an environment can't find out by itself. */
-function denoDirectory(): string | null {
+export function denoDirectory(): string | null {
   const own = Deno.env.get("DENO_DIR");
   if (own) return own;
   const caches = Deno.env.get("XDG_CACHE_HOME");

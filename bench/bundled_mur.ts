@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { denoDirectory } from "../base/program.ts";
 import { bundleMur } from "../scripts/bundle.ts";
 import { firstPartyComponents } from "../scripts/build_components.ts";
 
@@ -31,7 +32,7 @@ export async function benchProject(manifest: string, artifacts: readonly string[
       // The project's own configuration is no part of the program.
       args: ["run", "--quiet", "--no-config", "-A", entry, ...args],
       cwd: project,
-      env: { HOME: home, NO_COLOR: "1", DENO_DIR: denoDirectory() },
+      env: { HOME: home, NO_COLOR: "1", DENO_DIR: denoDirectory()! },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
@@ -52,8 +53,4 @@ export async function benchProject(manifest: string, artifacts: readonly string[
       await Deno.remove(root, { recursive: true }).catch(() => {});
     },
   };
-}
-
-function denoDirectory(): string {
-  return Deno.env.get("DENO_DIR") ?? `${Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME")}/.cache`}/deno`;
 }

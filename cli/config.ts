@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { JsonValue } from "../base/json_value.ts";
 import {
   type Configuration,
   type ConfigurationFile,
@@ -12,7 +13,6 @@ import {
 } from "../artifact/configuration.ts";
 import { judgeConfigValue, setConfigValue } from "../artifact/configuration_edit.ts";
 import { isCredentialName } from "../artifact/manifest/credential_reference.ts";
-import type { JsonValue } from "../artifact/manifest/capsule_manifest.ts";
 import { maskedEndpoint } from "../artifact/manifest/gateway_endpoint.ts";
 import { shownValue } from "../artifact/manifest/shown_value.ts";
 import { MurError } from "../base/errors.ts";

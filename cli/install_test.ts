@@ -1,3 +1,4 @@
+import { denoDirectory } from "../base/program.ts";
 import assert from "node:assert/strict";
 import { readLock, updateLock } from "../artifact/lockfile.ts";
 import { hostPlatformTag } from "../artifact/platform.ts";
@@ -592,7 +593,7 @@ Deno.test("two installs at once leave both artifacts stored and both pinned", as
       new Deno.Command(Deno.execPath(), {
         args: ["eval", script(name)],
         cwd: new URL("..", import.meta.url),
-        env: { HOME: home, MUR_GITHUB_API_BASE: server.url, DENO_DIR: denoDirectory() },
+        env: { HOME: home, MUR_GITHUB_API_BASE: server.url, DENO_DIR: denoDirectory()! },
       }).output()
     );
     for (const output of await Promise.all(children)) {
@@ -602,12 +603,3 @@ Deno.test("two installs at once leave both artifacts stored and both pinned", as
     assert.ok(await holds(store, "a") && await holds(store, "b"));
   });
 });
-
-/** Where the modules are cached; a child with another home would look for them elsewhere. */
-function denoDirectory(): string {
-  const home = Deno.env.get("HOME");
-  const caches = Deno.build.os === "darwin"
-    ? `${home}/Library/Caches`
-    : Deno.env.get("XDG_CACHE_HOME") ?? `${home}/.cache`;
-  return Deno.env.get("DENO_DIR") ?? `${caches}/deno`;
-}

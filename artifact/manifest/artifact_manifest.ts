@@ -4,10 +4,11 @@
  *
  * @module
  */
+import { isJsonObject, type JsonObject, type JsonValue } from "../../base/json_value.ts";
 import { isMap, isScalar, isSeq } from "yaml";
 import { MurError, type SourcePlace } from "../../base/errors.ts";
 import { workdirPathProblem } from "../workdir_path.ts";
-import type { ArtifactRole, JsonObject, JsonValue } from "./capsule_manifest.ts";
+import type { ArtifactRole } from "./capsule_manifest.ts";
 import { asYamlError, nearestPlace } from "./manifest_error.ts";
 import { shownValue } from "./shown_value.ts";
 import { yamlToJson } from "./yaml_json.ts";
@@ -201,10 +202,6 @@ function readSchema(source: YamlSource, node: YamlNode | null): JsonValue | null
   return "value" in json ? json.value : null;
 }
 
-function isObject(value: JsonValue | null): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function readUpstreamAuth(top: TopLevel): UpstreamAuth {
   const unusable = (reason: string): UpstreamAuth => ({ kind: "unusable", reason });
   if (top.has("inference_auth")) return unusable("inference_auth is the retired name of upstream_auth");
@@ -255,7 +252,7 @@ function parse(text: Uint8Array | string, file: string): ArtifactManifest {
     requiresFiles: readRequiresFiles(top, role),
     description: top.string("description"),
     tags: readTags(source, top.get("tags")),
-    inputSchema: isObject(inputSchema) ? inputSchema : DEFAULT_INPUT_SCHEMA,
+    inputSchema: isJsonObject(inputSchema) ? inputSchema : DEFAULT_INPUT_SCHEMA,
     outputSchema: readSchema(source, top.get("output_schema")),
     hook: {
       binding: top.string("binding"),

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import type { SourcePlace } from "../../base/errors.ts";
 import type { NetworkRule } from "../network_rules.ts";
 
@@ -13,10 +14,6 @@ export type ArtifactRole = "tool" | "driver" | "hook" | "skill";
 /** Containment classes, weakest first. */
 export const CONTAINMENT_CLASSES = ["advisory", "scoped", "sealed"] as const;
 export type ContainmentClass = typeof CONTAINMENT_CLASSES[number];
-
-/** JSON values as `config:` and schemas carry them. */
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
-export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Where a credential comes from: `${NAME}` or the text itself (spec manifest 3.5). */
 export type CredentialReference =

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { CapsuleManifest, JsonObject, JsonValue } from "./capsule_manifest.ts";
+import type { JsonObject, JsonValue } from "../../base/json_value.ts";
+import type { CapsuleManifest } from "./capsule_manifest.ts";
 import { yamlError } from "./manifest_error.ts";
 import type { BlockReader } from "./manifest_reader.ts";
 import { shownValue } from "./shown_value.ts";

@@ -4,8 +4,8 @@
  *
  * @module
  */
+import type { JsonValue } from "../../base/json_value.ts";
 import { isMap, isScalar, isSeq } from "yaml";
-import type { JsonValue } from "./capsule_manifest.ts";
 import { scalarText, type YamlNode, type YamlSource } from "./yaml_source.ts";
 
 /** A value, or why there is none. */

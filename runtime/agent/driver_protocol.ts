@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import { isJsonObject, type JsonObject } from "../../base/json_value.ts";
 import type { ToolResult } from "../component/component_runtime.ts";
 import type { InferenceDecision, InferenceErrorCode, TaskFailureCause } from "../trace/trace_event.ts";
 import { type ContentBlock, type Message, textOf, type ToolCall, toolCallsOf, wireJson } from "./message.ts";
@@ -157,10 +157,6 @@ function nestsDeeper(json: string, limit: number): boolean {
   return false;
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Reads the result of a driver call. */
 export function readDriverResult(result: ToolResult): DriverOutcome {
   const body = result.data ?? result.summary;
@@ -175,11 +171,11 @@ export function readDriverResult(result: ToolResult): DriverOutcome {
   } catch (cause) {
     return unparsable(cause instanceof Error ? cause.message : String(cause));
   }
-  if (!isObject(response)) return unparsable("not a JSON object");
+  if (!isJsonObject(response)) return unparsable("not a JSON object");
   const stopReason = response.stop_reason ?? "";
   if (typeof stopReason !== "string") return unparsable("'stop_reason' is not a string");
   const content = response.content ?? [];
-  if (!Array.isArray(content) || !content.every(isObject)) return unparsable("'content' is not a list of blocks");
+  if (!Array.isArray(content) || !content.every(isJsonObject)) return unparsable("'content' is not a list of blocks");
   const calls = toolCallsOf(content);
   if (calls.some((call) => call.name === "")) return unparsable("a tool_call block has no name");
   return {
@@ -202,7 +198,7 @@ export function readDriverResult(result: ToolResult): DriverOutcome {
 
 /** Reads `usage`: a non-object, a bad member or an unknown one is dropped, good siblings are kept. */
 export function parseUsage(value: unknown): DriverUsage {
-  if (!isObject(value)) return {};
+  if (!isJsonObject(value)) return {};
   const count = (key: string): number | undefined => {
     const member = value[key];
     return typeof member === "number" && Number.isSafeInteger(member) && member >= 0 ? member : undefined;

@@ -6,8 +6,8 @@
  *
  * @module
  */
+import { isJsonObject, type JsonObject, type JsonValue } from "../../base/json_value.ts";
 import { newId } from "../../base/ids.ts";
-import type { JsonObject, JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
 
 /** One content block: `text`, `tool_call`, or anything a driver returned, which is kept as it is. */
 export type ContentBlock = JsonObject;
@@ -144,16 +144,12 @@ export function recordJson(message: Message): string {
   );
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Content from outside as blocks: a list keeps its objects, a bare string becomes one text block. */
 function contentBlocks(value: JsonValue | undefined): readonly ContentBlock[] | null {
   if (typeof value === "string") return [textBlock(value)];
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) return null;
-  return value.every(isObject) ? value : null;
+  return value.every(isJsonObject) ? value : null;
 }
 
 /**
@@ -164,7 +160,7 @@ function contentBlocks(value: JsonValue | undefined): readonly ContentBlock[] | 
  * list of blocks, or a tool message without the id of its call.
  */
 export function parseMessage(value: unknown, fallbackId: string): Message | null {
-  if (!isObject(value)) return null;
+  if (!isJsonObject(value)) return null;
   const content = contentBlocks(value.content);
   if (content === null) return null;
   const insertedBy = value.inserted_by;
@@ -199,7 +195,7 @@ export function toolCallsOf(content: readonly ContentBlock[]): readonly ToolCall
     const id = typeof block.id === "string" ? block.id : null;
     const name = typeof block.name === "string" ? block.name : "";
     const input = block.input ?? {};
-    return isObject(input)
+    return isJsonObject(input)
       ? [{ id, name, input, inputProblem: null }]
       : [{ id, name, input: {}, inputProblem: "the input of a tool call must be a JSON object" }];
   });

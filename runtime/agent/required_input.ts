@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { JsonObject, JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../base/json_value.ts";
 import type { Warning } from "../../base/errors.ts";
 
 /** What the gate found. */
@@ -13,10 +13,6 @@ export type RequiredInputFinding =
   | { readonly kind: "missing"; readonly missing: readonly string[]; readonly reason: string }
   /** The schema cannot be checked against: `W-RUN-004`, once per tool and session. */
   | { readonly kind: "unusable"; readonly why: string };
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Whether a schema's root describes an object: it says so, or says nothing of the type. */
 function isObjectSchema(schema: JsonObject): boolean {
@@ -31,7 +27,7 @@ export function checkRequiredInput(
   input: JsonObject,
 ): RequiredInputFinding {
   if (schema === undefined) return { kind: "complete" };
-  if (!isObject(schema) || !isObjectSchema(schema)) {
+  if (!isJsonObject(schema) || !isObjectSchema(schema)) {
     return { kind: "unusable", why: "its root is not an object schema" };
   }
   const { required } = schema;

@@ -1,5 +1,5 @@
+import type { JsonValue } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
 import { checkRequiredInput, uncheckedInputWarning } from "./required_input.ts";
 
 const schema = (required: JsonValue, more: Record<string, JsonValue> = {}): JsonValue => ({

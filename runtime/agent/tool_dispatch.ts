@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonObject } from "../../base/json_value.ts";
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure } from "../component/component_runtime.ts";
 import type { FrameLog } from "../session/frame_log.ts";

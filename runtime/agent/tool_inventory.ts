@@ -4,9 +4,9 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import { stringify } from "yaml";
 import { type ArtifactManifest, parseArtifactManifest } from "../../artifact/manifest/artifact_manifest.ts";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import type { ToolDescription } from "./driver_protocol.ts";

@@ -4,13 +4,13 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import {
   judgeCapabilities,
   judgeForScopeReport,
   judgeStagedRuntime,
   lowerCapabilities,
 } from "../../artifact/capability_policy.ts";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { backgroundCommandWarning, manifestWarnings } from "../../artifact/manifest/manifest_warnings.ts";
 import { refuseUnsupported } from "../../artifact/manifest/unsupported.ts";
 import { MurError } from "../../base/errors.ts";

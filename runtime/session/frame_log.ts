@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonValue } from "../../base/json_value.ts";
 
 /** State of a task as its status frames say it. */
 export type TaskState = "submitted" | "working" | "input-required" | "completed" | "failed" | "canceled" | "rejected";

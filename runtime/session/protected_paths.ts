@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonObject } from "../../base/json_value.ts";
 import { refuseShellWrite } from "../../artifact/read_only_commands.ts";
 import type { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { refuseToolWrite } from "../../artifact/read_only_tool_input.ts";

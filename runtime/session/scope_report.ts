@@ -4,13 +4,8 @@
  *
  * @module
  */
-import type {
-  ArtifactEntry,
-  CapsuleManifest,
-  ContainmentClass,
-  JsonObject,
-  JsonValue,
-} from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonObject, JsonValue } from "../../base/json_value.ts";
+import type { ArtifactEntry, CapsuleManifest, ContainmentClass } from "../../artifact/manifest/capsule_manifest.ts";
 import { AGGREGATE_REASON } from "../../sandbox/containment_class.ts";
 
 /** What the host and the launch add to the manifest. */

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonObject } from "../../base/json_value.ts";
 import type { MurError } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";

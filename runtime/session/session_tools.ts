@@ -4,8 +4,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import type { InstalledTool } from "../agent/tool_inventory.ts";
 import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
 import type { CallContext, ComponentRuntime, ComponentSpec, ToolResult } from "../component/component_runtime.ts";

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import { bareHalf } from "../../artifact/artifact_name.ts";
 import { judgeCapabilities, judgeStagedRuntime, lowerCapabilities } from "../../artifact/capability_policy.ts";
 import { type Configuration, readConfiguration } from "../../artifact/configuration.ts";
@@ -23,7 +24,6 @@ import type {
   CapabilityPolicy,
   CapsuleManifest,
   ContainmentClass,
-  JsonObject,
 } from "../../artifact/manifest/capsule_manifest.ts";
 import {
   backgroundCommandWarning,

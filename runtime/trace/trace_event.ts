@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { JsonObject, JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 
 /** Where a key comes from, as `session_start.credential_source` and `gateways` say it. */
 export type CredentialSource = "config" | "environment" | "manifest" | "keyless" | "none" | "injected";

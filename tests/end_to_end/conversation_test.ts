@@ -3,8 +3,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { type AgentProject, agentProject, type AgentRun, capsule } from "../support/agent_project.ts";
 
 const threaded = { lifecycle: { conversation: "threaded" } };

@@ -4,8 +4,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { type AgentProject, agentProject, type AgentRun, capsule, toolEntry } from "../support/agent_project.ts";
 import { murCommand, murEnvironment } from "../support/mur_process.ts";
 import { type ProviderServer, startProviderServer } from "../support/provider_server.ts";

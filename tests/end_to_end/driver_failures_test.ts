@@ -3,8 +3,8 @@
  *
  * @module
  */
+import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject, JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
 import { type AgentProject, agentProject, type AgentRun, capsule, toolEntry } from "../support/agent_project.ts";
 
 interface Misbehaviour {

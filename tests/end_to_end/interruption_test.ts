@@ -4,8 +4,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { type AgentProject, agentProject, type AgentRun, capsule, toolEntry } from "../support/agent_project.ts";
 import { spawnMur } from "../support/mur_process.ts";
 import { processesBelow, type SeenProcess, stillRunning, until } from "../support/process_tree.ts";

@@ -4,8 +4,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
 import { textGuest } from "../../runtime/component/testing/guests.ts";
 import { packedArtifact } from "../support/packed_artifact.ts";

@@ -4,8 +4,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { agentProject, type AgentRun, capsule, toolEntry, type TraceLine } from "../support/agent_project.ts";
 
 const again: JsonObject = { calls: [{ name: "probe-tool", input: { operation: "letters", size: 3 } }] };

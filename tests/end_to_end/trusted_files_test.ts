@@ -3,8 +3,8 @@
  *
  * @module
  */
+import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
-import type { JsonObject } from "../../artifact/manifest/capsule_manifest.ts";
 import { agentProject, capsule, shownResults, toolEntry } from "../support/agent_project.ts";
 
 const PROMPT = "Say what you are told.";

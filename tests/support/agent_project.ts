@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JsonObject, JsonValue } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import { type Finished, type MurOptions, type Sandbox, sandbox } from "./mur_process.ts";
 import { preparedHome } from "./prepared_home.ts";
 
