@@ -66,7 +66,19 @@ export async function start(bundle: string): Promise<void> {
   }).output();
   if (!success) throw new Error(`the bundle cannot be made: ${new TextDecoder().decode(stderr)}`);
   await loadLazily(OUTPUT);
+  await cachePackages();
   return `${OUTPUT}/mur_entry.js`;
+}
+
+/** A bundle has no lock: what it takes from the package cache must be there under the versions it names. */
+async function cachePackages(): Promise<void> {
+  const { imports } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`)) as { imports: Record<string, string> };
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["cache", "--quiet", "--no-config", ...EXTERNAL.map((name) => imports[name]!)],
+    cwd: OUTPUT,
+    stderr: "piped",
+  }).output();
+  if (!success) throw new Error(`the bundle's packages cannot be cached: ${new TextDecoder().decode(stderr)}`);
 }
 
 /**
