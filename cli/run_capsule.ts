@@ -188,7 +188,7 @@ function announce(context: RunContext, flags: RunFlags, session: SessionReady, l
   }
   if (session.skills > 0) lines.line(`skills: ${session.skills} installed`);
   if (context.stdout.isTerminal && flags.output !== "text") {
-    session.frames?.subscribe(terminalView({
+    session.frames?.watch(terminalView({
       stdout: context.stdout,
       stderr: context.stderr,
       thinking: flags.verbose ?? false,

@@ -5,7 +5,7 @@
  * @module
  */
 import { escapeControls } from "../runtime/agent/terminal_text.ts";
-import type { Frame } from "../runtime/session/frame_log.ts";
+import type { FrameBody } from "../runtime/session/frame_log.ts";
 import type { TextOutput } from "./context.ts";
 
 /** How frames are shown. */
@@ -17,7 +17,7 @@ export interface TerminalViewOptions {
 }
 
 /** A subscriber that shows the launch task's text on a terminal. */
-export function terminalView(options: TerminalViewOptions): (frame: Frame) => void {
+export function terminalView(options: TerminalViewOptions): (frame: FrameBody) => void {
   const { stdout, stderr } = options;
   let open = false;
   let thinking = false;

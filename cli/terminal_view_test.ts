@@ -19,17 +19,16 @@ function output(): TextOutput & { text: string } {
 Deno.test("chunks are shown as they come and ended by one newline", () => {
   const stdout = output();
   const show = terminalView({ stdout, stderr: output(), thinking: false });
-  show({ id: 1, type: "text", taskId: "t", text: "Hel", final: false });
-  show({ id: 2, type: "text", taskId: "t", text: "lo", final: false });
-  show({ id: 3, type: "text", taskId: "t", text: "", final: true });
-  show({ id: 4, type: "status", taskId: "t", contextId: "c", state: "completed", message: "Hello", final: true });
+  show({ type: "text", taskId: "t", text: "Hel", final: false });
+  show({ type: "text", taskId: "t", text: "lo", final: false });
+  show({ type: "text", taskId: "t", text: "", final: true });
+  show({ type: "status", taskId: "t", contextId: "c", state: "completed", message: "Hello", final: true });
   assert.equal(stdout.text, "Hello\n");
 });
 
 Deno.test("control characters of the model do not reach the terminal", () => {
   const stdout = output();
   terminalView({ stdout, stderr: output(), thinking: false })({
-    id: 1,
     type: "text",
     taskId: "t",
     text: "\x1b]0;owned\x07ok",
@@ -42,8 +41,8 @@ Deno.test("thinking is shown on stderr, and only when asked for", () => {
   for (const thinking of [true, false]) {
     const stderr = output();
     const show = terminalView({ stdout: output(), stderr, thinking });
-    show({ id: 1, type: "thinking", taskId: "t", text: "hmm", final: false });
-    show({ id: 2, type: "text", taskId: "t", text: "a", final: true });
+    show({ type: "thinking", taskId: "t", text: "hmm", final: false });
+    show({ type: "text", taskId: "t", text: "a", final: true });
     assert.equal(stderr.text, thinking ? "hmm\n" : "");
   }
 });

@@ -96,9 +96,9 @@ export class ShellSession {
     return this.#paths.get(name)?.canonical ?? name;
   }
 
-  /** Work ids of background commands that still run. */
-  get running(): readonly string[] {
-    return [...this.#background.values()].filter(({ completion }) => completion === null).map(({ workId }) => workId);
+  /** Background commands that still run. */
+  get running(): readonly DetachedCommand[] {
+    return [...this.#background.values()].filter(({ completion }) => completion === null);
   }
 
   /**

@@ -195,7 +195,7 @@ Deno.test(
     const took = performance.now() - started;
     assert.ok(took >= 100 && took < 500, String(took));
     assert.match(outcome.detached.workId, /^wrk_[0-9a-f]{32}$/);
-    assert.deepEqual(session.running, [outcome.detached.workId]);
+    assert.deepEqual(session.running.map(({ workId }) => workId), [outcome.detached.workId]);
     // Others run meanwhile, and end in their own time.
     assert.equal((await finished(session, "echo other")).stdout, "other\n");
     const second = await sh(session, "sleep 0.2");

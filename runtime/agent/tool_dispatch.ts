@@ -7,9 +7,9 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure } from "../component/component_runtime.ts";
-import type { FrameLog } from "../session/frame_log.ts";
+import type { ArtifactFrame, FrameLog } from "../session/frame_log.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
-import type { ResourceLimitName } from "../trace/trace_event.ts";
+import type { ResourceLimitName, Trust } from "../trace/trace_event.ts";
 import { reservedMetadata } from "./driver_protocol.ts";
 import type { ToolCall } from "./message.ts";
 import { checkRequiredInput, uncheckedInputWarning } from "./required_input.ts";
@@ -25,6 +25,8 @@ export interface CallScope {
   readonly turn: number;
   /** Whether the task's caller may be told frames; tasks that came over no door have none. */
   readonly overDoor: boolean;
+  /** Class of the task. */
+  readonly trust: Trust;
   readonly signal: AbortSignal;
 }
 
@@ -52,12 +54,16 @@ export interface ToolRun {
   readonly passed: boolean;
   readonly text: string;
   readonly metadata: readonly (readonly [string, string])[];
+  /** The tool says that its result is cut. */
+  readonly truncated?: boolean;
   /** Set for a shell command that ended in its grace. */
   readonly shell?: ShellReport;
   /** Set for one that was moved to the background. */
   readonly detached?: DetachedReport;
   /** The call went wrong in a way that ends the session (`E-RUN-014`). */
   readonly fatal?: MurError;
+  /** Nobody answered the tool's question in time: the attempt ends (spec session 16.1). */
+  readonly inputTimedOut?: boolean;
 }
 
 /** A name resolved to what answers it. */
@@ -102,6 +108,7 @@ export interface DispatchResult {
   readonly isError: boolean;
   readonly fence: string | null;
   readonly fatal: MurError | null;
+  readonly inputTimedOut: boolean;
 }
 
 const encoder = new TextEncoder();
@@ -145,8 +152,15 @@ export class ToolDispatcher {
       : fenceSource("tool", call.name);
     const text = run === null ? refusal : fence === null ? run.text : fenceText(fence, run.text);
     this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson });
-    if (scope.overDoor) this.#frame(call, scope, text, isError, fence);
-    return { text, isError, fence, fatal: run?.fatal ?? null };
+    this.#frame(call, scope, {
+      content: text,
+      fenceSource: fence,
+      isError,
+      durationMs,
+      exitCode: run?.shell?.exitCode ?? null,
+      truncated: run?.truncated ?? false,
+    });
+    return { text, isError, fence, fatal: run?.fatal ?? null, inputTimedOut: run?.inputTimedOut ?? false };
   }
 
   /** Gate 0 (spec components 8.3). */
@@ -181,8 +195,15 @@ export class ToolDispatcher {
       signal: refused.signal,
       reason: refused.reason,
     });
-    if (scope.overDoor) this.#frame(call, scope, refused.reason, true, null);
-    return { text: refused.reason, isError: true, fence: null, fatal: null };
+    this.#frame(call, scope, {
+      content: refused.reason,
+      fenceSource: null,
+      isError: true,
+      durationMs: 0,
+      exitCode: null,
+      truncated: false,
+    });
+    return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false };
   }
 
   #record(
@@ -258,15 +279,19 @@ export class ToolDispatcher {
     }
   }
 
-  #frame(call: ToolCall, scope: CallScope, text: string, isError: boolean, fence: string | null): void {
+  /** A task that did not come over the door has nobody to tell (spec door 12.2). */
+  #frame(
+    call: ToolCall,
+    scope: CallScope,
+    outcome: Omit<ArtifactFrame, "type" | "taskId" | "toolName" | "toolCallId">,
+  ): void {
+    if (!scope.overDoor) return;
     this.#services.frames.publish({
       type: "artifact",
       taskId: scope.taskId,
       toolName: call.name,
-      toolCallId: call.id,
-      content: text,
-      isError,
-      fenceSource: fence,
+      toolCallId: call.id === "" ? null : call.id,
+      ...outcome,
     });
   }
 }

@@ -8,8 +8,8 @@
  */
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure, type ToolResult } from "../component/component_runtime.ts";
-import type { FrameLog } from "../session/frame_log.ts";
-import type { TaskFailureCause } from "../trace/trace_event.ts";
+import type { FrameLog, TextFrame } from "../session/frame_log.ts";
+import type { TaskFailureCause, Trust } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import { afterAnswer, type Continuation, continuationUse } from "./driver_continuation.ts";
 import {
@@ -95,6 +95,8 @@ export interface TurnLoopServices {
   readonly spend: SpendGate;
   readonly trace: TraceWriter;
   readonly frames: FrameLog;
+  /** Tells that a task that still runs went a step further. */
+  progress(taskId: string, message: string): void;
   readonly warn: WarningSink;
   /** The latched breach of the workdir size, if there is one (`E-RUN-013`). */
   workdirBreach(): MurError | null;
@@ -112,6 +114,7 @@ export interface AttemptInput {
   readonly taskId: string;
   readonly contextId: string;
   readonly overDoor: boolean;
+  readonly trust: Trust;
   /** Whole list the attempt begins with; its messages are already recorded. */
   readonly messages: readonly Message[];
   /** Turns this task has used; numbers the next turn. */
@@ -125,7 +128,14 @@ export interface AttemptInput {
 /** How an attempt ended. */
 export type AttemptEnd =
   | { readonly kind: "ok"; readonly text: string }
-  | { readonly kind: "failed"; readonly cause: TaskFailureCause; readonly message: string; readonly turn: number }
+  | {
+    readonly kind: "failed";
+    readonly cause: TaskFailureCause;
+    readonly message: string;
+    /** What the task's final status says (spec door 12.2). */
+    readonly statusText: string;
+    readonly turn: number;
+  }
   | { readonly kind: "max_turns_reached"; readonly message: string }
   | { readonly kind: "spend_ceiling_reached"; readonly message: string }
   | { readonly kind: "canceled"; readonly phase: "turn" | "inference"; readonly turn: number }
@@ -145,6 +155,9 @@ export async function runAttempt(services: TurnLoopServices, input: AttemptInput
   const end = await attempt.run();
   return { end, messages: attempt.messages, turnsUsed: attempt.turn };
 }
+
+/** Final status of a task that ended by itself, well or not (spec door 12.2). */
+export const SESSION_ENDED = "session ended";
 
 /** What a driver call came to. */
 type DriverCall =
@@ -191,7 +204,7 @@ class Attempt {
         const answer = assistantMessage(reply.content);
         this.#enter([answer]);
         if (action.cut) this.#warnCut(turn);
-        if (!streamed) this.#text(action.text, true);
+        if (!streamed && action.text !== "") this.#text(action.text, true);
         return { kind: "ok", text: action.text };
       }
       case "run-tools":
@@ -229,14 +242,7 @@ class Attempt {
       });
       return { kind: "end", end: { kind: "spend_ceiling_reached", message: admission.text } };
     }
-    services.frames.publish({
-      type: "status",
-      taskId,
-      contextId,
-      state: "working",
-      message: `inference turn ${turn + 1}`,
-      final: false,
-    });
+    services.progress(taskId, `inference turn ${turn + 1}`);
     const hashes = services.trace.wire.request({
       system: services.system,
       toolsJson: payload.toolsJson,
@@ -251,7 +257,7 @@ class Attempt {
           streamed = true;
           this.#text(chunk, false);
         },
-        thinking: (chunk) => void services.frames.publish({ type: "thinking", taskId, text: chunk, final: false }),
+        thinking: (chunk) => this.#tell({ type: "thinking", taskId, text: chunk, final: false }),
       }, signal);
     } catch (cause) {
       // Whatever else was thrown is a defect of this program and must not pass for a failed driver.
@@ -274,6 +280,7 @@ class Attempt {
       failure ??= dispatchFailure("no result");
       // An upstream may quote what it was sent, and the driver pass that on.
       failure = { ...failure, message: services.redact(failure.message) };
+      let statusText = failure.errorCode === "driver_failed" ? failure.message : SESSION_ENDED;
       if (rejection !== null) {
         services.reportError(rejection.error);
         failure = {
@@ -281,6 +288,7 @@ class Attempt {
           cause: "credential_rejected",
           errorCode: "credential_rejected",
         };
+        statusText = `error[${rejection.error.code}]: ${rejection.error.message}`;
       }
       await admission.settle(inputTokens, 0);
       const status = services.providerStatus();
@@ -295,7 +303,7 @@ class Attempt {
         error: failure.message,
         ...(status === null ? {} : { provider_status: status }),
       });
-      return { kind: "end", end: this.#failed(failure, turn) };
+      return { kind: "end", end: this.#failed(failure, turn, statusText) };
     }
     const { reply } = outcome;
     const outputTokens = await services.tokens.text(reply.body);
@@ -317,10 +325,11 @@ class Attempt {
   }
 
   async #runTools(reply: DriverReply, turn: number): Promise<AttemptEnd | null> {
-    const { taskId, contextId, overDoor, signal } = this.#input;
-    const scope: CallScope = { taskId, contextId, turn, overDoor, signal };
+    const { taskId, contextId, overDoor, trust, signal } = this.#input;
+    const scope: CallScope = { taskId, contextId, turn, overDoor, trust, signal };
     const answers: Message[] = [];
     let fatal: MurError | null = null;
+    let timedOut = false;
     for (const call of reply.calls) {
       if (signal.aborted) break;
       const result: DispatchResult = await this.#services.dispatcher.dispatch(call, scope);
@@ -329,11 +338,16 @@ class Attempt {
         result.fence === null ? {} : { fence: result.fence },
       ));
       fatal = result.fatal;
-      if (fatal !== null) break;
+      timedOut = result.inputTimedOut;
+      if (fatal !== null || timedOut) break;
     }
     // What ran has happened, also when the rest of the turn does not.
     this.#enter([assistantMessage(reply.content), ...answers]);
     if (fatal !== null) return { kind: "fatal", error: fatal };
+    if (timedOut && !signal.aborted) {
+      const text = "input-timeout";
+      return { kind: "failed", cause: "input_timeout", message: text, statusText: text, turn };
+    }
     return signal.aborted ? { kind: "canceled", phase: "turn", turn } : null;
   }
 
@@ -342,12 +356,19 @@ class Attempt {
     this.#services.record(messages);
   }
 
-  #failed(failure: DriverFailure, turn: number): AttemptEnd {
-    return { kind: "failed", cause: failure.cause, message: failure.message, turn };
+  #failed(failure: DriverFailure, turn: number, statusText: string = SESSION_ENDED): AttemptEnd {
+    return { kind: "failed", cause: failure.cause, message: failure.message, statusText, turn };
   }
 
   #text(text: string, final: boolean): void {
-    this.#services.frames.publish({ type: "text", taskId: this.#input.taskId, text, final });
+    this.#tell({ type: "text", taskId: this.#input.taskId, text, final });
+  }
+
+  /** Streams carry the text of tasks that came over the door; the terminal shows the others' (spec door 12.2). */
+  #tell(frame: TextFrame): void {
+    const { frames } = this.#services;
+    if (this.#input.overDoor) frames.publish(frame);
+    else frames.show(frame);
   }
 
   #warnCut(turn: number): void {

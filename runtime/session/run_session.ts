@@ -14,7 +14,7 @@ import { removeRunningRecord, writeRunningRecord } from "../../base/running_reco
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
-import { launchTaskContext } from "../agent/context_resolution.ts";
+import { a2aTaskContext, type LaunchContext, launchTaskContext } from "../agent/context_resolution.ts";
 import { ConversationRecord } from "../agent/conversation_record.ts";
 import { DEFAULT_MAX_TOKENS, promptCacheKey } from "../agent/driver_protocol.ts";
 import type { Message } from "../agent/message.ts";
@@ -49,7 +49,9 @@ import {
 } from "./session_directories.ts";
 import { SessionTools } from "./session_tools.ts";
 import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
-import { runTask, type TaskOutcome, type TaskRequest, type TaskServices } from "./task_runner.ts";
+import { runTaskLoop } from "./task_loop.ts";
+import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
+import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -119,6 +121,7 @@ class AgentSession {
   #commands!: SessionCommands;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
+  readonly #registry: TaskRegistry;
   /** Task to begin with; `null`: none was given. */
   #taskText: string | null = null;
   #prompt: string | null = null;
@@ -130,6 +133,32 @@ class AgentSession {
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
     this.#run = run;
+    this.#registry = new TaskRegistry({
+      acceptance: staged.lifecycle.taskAcceptance,
+      queueDepth: staged.lifecycle.queueDepth,
+      frames: this.#frames,
+      records: {
+        canceledQueued: ({ id }) =>
+          void this.#trace.second.write("task_canceled", {
+            task_id: id,
+            phase: "queued",
+            detached_work_ids: this.#workIds(),
+            delegation_ids: [],
+          }),
+        rejected: (task, cause, reason) => {
+          if (task.source === "task_md") return;
+          this.#trace.second.write("task_rejected", {
+            task_id: task.id,
+            context_id: task.contextId,
+            source: task.source,
+            cause,
+            reason,
+          });
+        },
+      },
+      contextOf: (contextId) => a2aTaskContext(this.#launchContext(), contextId),
+      residue: () => this.#commands.residue(),
+    });
   }
 
   /** Everything up to the readiness line. */
@@ -189,42 +218,58 @@ class AgentSession {
     };
   }
 
-  /** The task loop of spec session 6.4, as far as a launch task and the idle wait go. */
+  /** Runs tasks until the session is over. */
   async live(): Promise<SessionOutcome> {
     // Not earlier: starting a worker holds this thread, and readiness should not wait for it.
     this.#tokens.warm();
     void loadHttpModules();
+    const { lifecycle, options } = this.#staged;
     const text = this.#taskText;
-    let outcome: TaskOutcome | null = null;
-    if (text !== null && !this.#run.stop.aborted) {
-      const { lifecycle, options, resumed } = this.#staged;
-      const context = launchTaskContext({
-        conversation: lifecycle.conversation,
-        given: options.contextId,
-        resumed: resumed?.contextId ?? null,
-      });
-      outcome = await runTask(this.#taskServices(), {
+    const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
+    const outcome = await runTaskLoop({
+      registry: this.#registry,
+      lifecycle,
+      launchTask: text === null ? null : {
         id: newId("tsk"),
-        ...context,
+        ...launchTaskContext(this.#launchContext()),
         text,
         source: "task_md",
         standing: LAUNCH_TASK,
-        overDoor: false,
-      }, this.#run.stop);
-    } else if (this.#staged.lifecycle.taskAcceptance !== "none") {
-      await this.#idle();
-    }
-    await this.#reportLostCommands();
+        door: null,
+      },
+      idleMs: Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS,
+      stop: this.#run.stop,
+      run: (task, signal) => runTask(this.#taskServices(), task, signal),
+      afterLaunch: () => this.#lostCommandsTask(),
+      goOn: () => {
+        // The next task brings its own text.
+        if (this.#directories.runtime.exists("task.md")) this.#directories.runtime.unlink("task.md");
+      },
+    });
     return await this.#end(outcome);
   }
 
+  #launchContext(): LaunchContext {
+    const { lifecycle, options, resumed } = this.#staged;
+    return {
+      conversation: lifecycle.conversation,
+      given: options.contextId,
+      resumed: resumed?.contextId ?? null,
+    };
+  }
+
+  /** Work ids of background commands that still run. */
+  #workIds(): string[] {
+    return this.#commands.residue().map(({ work_id }) => work_id);
+  }
+
   /** Commands a resumed session left running and nobody heard of again, told to the agent once (spec session 13.4). */
-  async #reportLostCommands(): Promise<void> {
+  async #lostCommandsTask(): Promise<TaskRequest | null> {
     const { resumed, sessionId } = this.#staged;
-    if (resumed === null || this.#run.stop.aborted) return;
+    if (resumed === null) return null;
     const text = await Deno.readTextFile(resumed.tracePath);
     const commands = lostCommands(text);
-    if (commands.length === 0) return;
+    if (commands.length === 0) return null;
     const taskId = newId("tsk");
     using records = RootedDir.open(resumed.tracePath.slice(0, resumed.tracePath.lastIndexOf("/")), {
       symlinks: "refuse",
@@ -235,8 +280,8 @@ class AgentSession {
       taskId,
       nowMs: Date.now(),
     });
-    if (landed.length === 0) return;
-    await runTask(this.#taskServices(), {
+    if (landed.length === 0) return null;
+    return {
       id: taskId,
       contextId: resumed.contextId,
       loadHistory: true,
@@ -246,8 +291,8 @@ class AgentSession {
       ].join("\n"),
       source: "detached_lost",
       standing: LOST_COMMANDS_TASK,
-      overDoor: false,
-    }, this.#run.stop);
+      door: null,
+    };
   }
 
   async #end(outcome: TaskOutcome | null): Promise<SessionOutcome> {
@@ -255,6 +300,7 @@ class AgentSession {
     await this.#commands.abandon();
     this.#ended = true;
     this.#trace.endSession(status);
+    this.#frames.close();
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
     const error = outcome.fatal ??
       new MurError("E-RUN-040", `the session ended with status ${status}: ${outcome.text}`, {
@@ -425,6 +471,7 @@ class AgentSession {
         this.#log.line(text);
       },
       breach: (error) => this.#breach ??= error,
+      enqueue: (task) => this.#registry.enqueue(task),
     });
     this.#undo.push(() => this.#commands.close(this.#ended));
     const tools = new SessionTools({
@@ -439,6 +486,10 @@ class AgentSession {
       components: this.#run.components,
       commands: this.#commands,
       frames: this.#frames,
+      requestInput: (taskId, prompt) => {
+        const seconds = staged.lifecycle.inputTimeoutSecs;
+        return this.#registry.requestInput(taskId, prompt, seconds === null ? null : seconds * 1_000);
+      },
       output: (artifact, _stream, line) => this.#componentLine(artifact, line),
     });
     const readOnly = manifest.capabilities.readOnly;
@@ -536,13 +587,13 @@ class AgentSession {
     const { manifest, lifecycle, options } = this.#staged;
     return {
       trace: this.#trace,
-      frames: this.#frames,
+      registry: this.#registry,
       runtimeDir: this.#directories.runtime,
       out: this.#directories.out,
       threaded: lifecycle.conversation === "threaded",
       maxTurns: manifest.inference!.maxTurns,
       continuation: this.#continuation,
-      detachedWork: () => this.#commands.detachedWork(),
+      detachedWork: () => this.#workIds(),
       loopFor: (task, record) => this.#loop(task, record),
       openRecord: async (contextId) =>
         manifest.context.record
@@ -604,6 +655,7 @@ class AgentSession {
       spend: this.#spend,
       trace: this.#trace,
       frames: this.#frames,
+      progress: (taskId, message) => this.#registry.progress(taskId, message),
       warn: (warning) => this.#warn(warning),
       workdirBreach: () => this.#breach,
       record,
@@ -620,21 +672,6 @@ class AgentSession {
       return new TextDecoder().decode(file.readAll(MAX_TEXT_BYTES));
     }
     return null;
-  }
-
-  /** Waits for a task nobody can send yet, so that the card can be read, until the idle bound or the stop. */
-  async #idle(): Promise<void> {
-    const { stop } = this.#run;
-    if (stop.aborted) return;
-    const seconds = Number(this.#staged.options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
-    const bound = Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, bound);
-      stop.addEventListener("abort", () => {
-        clearTimeout(timer);
-        resolve();
-      }, { once: true });
-    });
   }
 
   #warn(warning: Warning): void {

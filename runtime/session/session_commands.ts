@@ -16,11 +16,14 @@ import { shellResultMetadata, shellResultText } from "../../sandbox/shell_result
 import { type DetachedCompletion, ShellSession } from "../../sandbox/shell_session.ts";
 import { breachError, breachRefusal, WorkdirBudget } from "../../sandbox/workdir_budget.ts";
 import { type CallScope, DispatchRefusal, type ToolRun } from "../agent/tool_dispatch.ts";
+import { completionStanding } from "../agent/task_origin.ts";
+import type { Trust } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import { identityVariables, inferenceVariables } from "./component_environment.ts";
 import type { SessionDirectories } from "./session_directories.ts";
 import type { CommandTools } from "./session_tools.ts";
 import type { StagedSession } from "./stage_session.ts";
+import type { DetachedResidue, TaskRequest } from "./task_registry.ts";
 
 /** What the commands of a session need. */
 export interface SessionCommandsOptions {
@@ -33,6 +36,16 @@ export interface SessionCommandsOptions {
   readonly report: (text: string) => void;
   /** The work folder grew past its ceiling. */
   readonly breach: (error: MurError) => void;
+  /** Queues the task that tells the agent of a background command's end. */
+  readonly enqueue: (task: TaskRequest) => void;
+}
+
+/** The task that started a background command. */
+interface Starter {
+  readonly contextId: string;
+  readonly trust: Trust;
+  /** Unix milliseconds of its start. */
+  readonly atMs: number;
 }
 
 /** Runs commands and native tools for one session. */
@@ -44,10 +57,8 @@ export class SessionCommands implements CommandTools {
   readonly #budget: WorkdirBudget | null;
   /** Directories this object opened. */
   readonly #opened: RootedDir[] = [];
-  /** Context of the task that started each background command: its outcome belongs there. */
-  readonly #contexts = new Map<string, string>();
-  /** Completions whose task nobody could take: the session ends with its launch task. */
-  readonly #completed: { readonly completion: DetachedCompletion; readonly taskId: string }[] = [];
+  /** Who started each background command that still runs: its outcome goes to the same conversation. */
+  readonly #started = new Map<string, Starter>();
 
   constructor(options: SessionCommandsOptions) {
     this.#options = options;
@@ -100,7 +111,8 @@ export class SessionCommands implements CommandTools {
         return { passed: false, text: outcome.text, metadata: [] };
       case "detached": {
         const { workId, binary: path, command } = outcome.detached;
-        this.#contexts.set(workId, scope.contextId);
+        const { contextId, trust } = scope;
+        this.#started.set(workId, { contextId, trust, atMs: Math.round(Date.now() - outcome.graceMs) });
         return {
           passed: true,
           text: `$ ${command}\nStill running after ${outcome.graceMs / 1_000} s; it goes on in the background as ` +
@@ -154,9 +166,15 @@ export class SessionCommands implements CommandTools {
     }
   }
 
-  /** Work ids of background commands that still run. */
-  detachedWork(): readonly string[] {
-    return this.#shell?.running ?? [];
+  /** Background commands that still run (spec door 10.3). */
+  residue(): readonly DetachedResidue[] {
+    return (this.#shell?.running ?? []).map(({ workId, binary, command }) => ({
+      kind: "detached_shell",
+      work_id: workId,
+      binary,
+      command,
+      started_at_ms: this.#started.get(workId)?.atMs ?? 0,
+    }));
   }
 
   /**
@@ -168,15 +186,6 @@ export class SessionCommands implements CommandTools {
   /** The session ends in order: background commands go on, and are reported (spec session 16.3). */
   async abandon(): Promise<void> {
     const { trace, report } = this.#options;
-    for (const { completion, taskId } of this.#completed) {
-      trace.write("task_rejected", {
-        task_id: taskId,
-        context_id: this.#contexts.get(completion.workId) ?? newId("ctx"),
-        source: "detached_shell",
-        cause: "session_ended",
-        reason: `the session ended before the outcome of ${completion.workId} could be taken up`,
-      });
-    }
     const left = await this.#shell?.abandon() ?? [];
     for (const { workId, binary, command, runningMs, finished } of left) {
       trace.write("shell_abandoned", {
@@ -210,7 +219,8 @@ export class SessionCommands implements CommandTools {
 
   #complete(completion: DetachedCompletion): void {
     const taskId = newId("tsk");
-    this.#completed.push({ completion, taskId });
+    const starter = this.#started.get(completion.workId);
+    this.#started.delete(completion.workId);
     this.#options.trace.write("shell_completed", {
       work_id: completion.workId,
       binary: completion.binary,
@@ -222,6 +232,19 @@ export class SessionCommands implements CommandTools {
       ...(completion.resourceLimit === null ? {} : { resource_limit: completion.resourceLimit }),
       status: completion.exitCode === 0 ? "ok" : "error",
       completion_task_id: taskId,
+    });
+    this.#options.enqueue({
+      id: taskId,
+      contextId: starter?.contextId ?? newId("ctx"),
+      loadHistory: this.#options.staged.lifecycle.conversation === "threaded",
+      text: [
+        `The background command ${completion.workId} has ended with exit code ${completion.exitCode}.`,
+        `Command: ${completion.binary} ${completion.command}`,
+        `Output: ${completion.absoluteOutputPath} (${completion.outputBytes} bytes)`,
+      ].join("\n"),
+      source: "detached_shell",
+      standing: completionStanding(starter?.trust ?? "untrusted"),
+      door: null,
     });
   }
 

@@ -8,8 +8,15 @@ import type { JsonObject } from "../../base/json_value.ts";
 import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
 import type { InstalledTool } from "../agent/tool_inventory.ts";
 import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
-import type { CallContext, ComponentRuntime, ComponentSpec, ToolResult } from "../component/component_runtime.ts";
-import type { FrameLog } from "./frame_log.ts";
+import {
+  type CallContext,
+  ComponentFailure,
+  type ComponentRuntime,
+  type ComponentSpec,
+  type ToolResult,
+} from "../component/component_runtime.ts";
+import type { FrameLog, TextFrame } from "./frame_log.ts";
+import { InputTimeout } from "./task_registry.ts";
 
 /** Runs operating-system processes for the session: the one seam to `sandbox/`. */
 export interface CommandTools {
@@ -32,6 +39,8 @@ export interface SessionToolsOptions {
   readonly components: ComponentRuntime;
   readonly commands: CommandTools;
   readonly frames: FrameLog;
+  /** Asks the person behind a task and waits for the answer (spec components 8.11). */
+  readonly requestInput: (taskId: string, prompt: string) => Promise<string>;
   readonly output: NonNullable<CallContext["output"]> extends (stream: infer S, line: string) => void
     ? (artifact: string, stream: S, line: string) => void
     : never;
@@ -93,15 +102,36 @@ export class SessionTools {
   }
 
   async #callComponent(spec: ComponentSpec, input: JsonObject, scope: CallScope): Promise<ToolRun> {
-    const { components, frames, output } = this.#options;
-    const { taskId } = scope;
-    const result = await components.callTool(spec, { data: JSON.stringify(input), logPath: null }, {
-      emitChunk: (text) => void frames.publish({ type: "text", taskId, text, final: false }),
-      emitThinkingChunk: (text) => void frames.publish({ type: "thinking", taskId, text, final: false }),
-      output: (stream, line) => output(spec.name, stream, line),
-      signal: scope.signal,
-    });
-    return toolRun(result);
+    const { components, frames, output, requestInput } = this.#options;
+    const { overDoor, taskId } = scope;
+    const chunk = (type: TextFrame["type"]) => (text: string) => {
+      const frame = { type, taskId, text, final: false };
+      if (overDoor) frames.publish(frame);
+      else frames.show(frame);
+    };
+    let timedOut = false;
+    try {
+      const result = await components.callTool(spec, { data: JSON.stringify(input), logPath: null }, {
+        emitChunk: chunk("text"),
+        emitThinkingChunk: chunk("thinking"),
+        ...(overDoor
+          ? {
+            requestInput: (prompt) =>
+              requestInput(taskId, prompt).catch((error) => {
+                timedOut = error instanceof InputTimeout;
+                throw error;
+              }),
+          }
+          : {}),
+        output: (stream, line) => output(spec.name, stream, line),
+        signal: scope.signal,
+      });
+      // A guest may survive the refusal of its question; the attempt does not.
+      return timedOut ? { ...toolRun(result), passed: false, inputTimedOut: true } : toolRun(result);
+    } catch (cause) {
+      if (!timedOut || !(cause instanceof ComponentFailure)) throw cause;
+      return { passed: false, text: cause.message, metadata: [], inputTimedOut: true };
+    }
   }
 }
 
@@ -111,5 +141,6 @@ export function toolRun(result: ToolResult): ToolRun {
     passed: result.status === "passed",
     text: result.data ?? result.summary ?? "tool returned no data",
     metadata: result.metadata,
+    truncated: result.truncated,
   };
 }

@@ -31,6 +31,7 @@ function tools(): SessionTools {
     components: {} as ComponentRuntime,
     commands: { shell: () => assert.fail(), native: () => assert.fail() },
     frames: new FrameLog(),
+    requestInput: () => assert.fail(),
     output: () => {},
   });
 }

@@ -11,25 +11,19 @@ import { afterThreadedTask } from "../agent/driver_continuation.ts";
 import { type Message, userMessage } from "../agent/message.ts";
 import type { ConversationRecord } from "../agent/conversation_record.ts";
 import { mendToolPairs } from "../agent/tool_pairs.ts";
-import type { TaskStanding } from "../agent/task_origin.ts";
-import { type AttemptEnd, type ContinuationSlot, runAttempt, type TurnLoopServices } from "../agent/turn_loop.ts";
+import {
+  type AttemptEnd,
+  type ContinuationSlot,
+  runAttempt,
+  SESSION_ENDED,
+  type TurnLoopServices,
+} from "../agent/turn_loop.ts";
 import { fence, fenceSource } from "../agent/untrusted_fence.ts";
 import type { MurError } from "../../base/errors.ts";
-import type { TaskExitStatus, TaskSource } from "../trace/trace_event.ts";
+import type { TaskExitStatus } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
-import type { FrameLog, TaskState } from "./frame_log.ts";
-
-/** A task to run. */
-export interface TaskRequest {
-  readonly id: string;
-  readonly contextId: string;
-  readonly loadHistory: boolean;
-  readonly text: string;
-  readonly source: TaskSource;
-  readonly standing: TaskStanding;
-  /** It came over the door. */
-  readonly overDoor: boolean;
-}
+import type { FinalTaskState } from "./frame_log.ts";
+import { STATUS_TEXT, type TaskRegistry, type TaskRequest } from "./task_registry.ts";
 
 /** How a task ended. */
 export interface TaskOutcome {
@@ -43,7 +37,7 @@ export interface TaskOutcome {
 /** What running a task needs of its session. */
 export interface TaskServices {
   readonly trace: TraceWriter;
-  readonly frames: FrameLog;
+  readonly registry: Pick<TaskRegistry, "finish" | "cancelPhase">;
   readonly runtimeDir: RootedDir;
   /** `out/` of the records directory. */
   readonly out: RootedDir;
@@ -58,7 +52,7 @@ export interface TaskServices {
   report(text: string): void;
 }
 
-const STATES: Readonly<Record<TaskExitStatus, TaskState>> = {
+const STATES: Readonly<Record<TaskExitStatus, FinalTaskState>> = {
   ok: "completed",
   failed: "failed",
   max_turns_reached: "failed",
@@ -68,15 +62,44 @@ const STATES: Readonly<Record<TaskExitStatus, TaskState>> = {
   no_answer: "failed",
 };
 
+/** Answer of a canceled task in the result file. */
 const CANCELED_TEXT = "the task was canceled";
+
+/** What a task's final status says (spec door 12.2). */
+function statusText(end: AttemptEnd, maxTurns: number): string {
+  switch (end.kind) {
+    case "ok":
+      return SESSION_ENDED;
+    case "failed":
+      return end.statusText;
+    case "max_turns_reached":
+      return `max_turns exceeded: the task used all ${maxTurns} inference turns`;
+    case "spend_ceiling_reached":
+      return end.message;
+    case "fatal":
+      return `error[${end.error.code}]: ${end.error.message}`;
+    case "canceled":
+      return STATUS_TEXT.canceled;
+  }
+}
 
 /** Runs one task to its end. @throws {MurError} `E-RUN-007` when the trace cannot be written. */
 export async function runTask(services: TaskServices, task: TaskRequest, signal: AbortSignal): Promise<TaskOutcome> {
-  const { trace, frames } = services;
+  const { trace } = services;
+  const { door } = task;
   try {
     writeAtomicallyIn(services.runtimeDir, "task.md", task.text, { mode: 0o600, durable: false });
   } catch (cause) {
     services.report(`task.md could not be written: ${reasonOf(cause)}`);
+  }
+  if (door !== null) {
+    trace.write("a2a_task_received", {
+      task_id: task.id,
+      context_id: task.contextId,
+      message_id: door.messageId,
+      traceparent_from_caller: door.traceparent,
+      ...(door.submitter === null ? {} : { caller_member: door.submitter }),
+    });
   }
   trace.write("task_start", {
     task_id: task.id,
@@ -86,6 +109,8 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
     trust: task.standing.trust,
     lane: task.standing.lane,
     message_parts_bytes: new TextEncoder().encode(task.text).length,
+    ...(door === null || door.referenceTaskIds.length === 0 ? {} : { reference_task_ids: door.referenceTaskIds }),
+    ...(door === null ? {} : { part_kinds: door.partKinds }),
   });
   const record = await services.openRecord(task.contextId);
   record?.beginAttempt();
@@ -96,7 +121,8 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   const attempt = await runAttempt(loop, {
     taskId: task.id,
     contextId: task.contextId,
-    overDoor: task.overDoor,
+    overDoor: door !== null,
+    trust: task.standing.trust,
     messages,
     turnsUsed: 0,
     maxTurns: services.maxTurns,
@@ -114,7 +140,7 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
     trace.write("task_canceled", {
       task_id: task.id,
       turn: attempt.end.turn,
-      phase: attempt.end.phase,
+      phase: services.registry.cancelPhase(task.id) ?? attempt.end.phase,
       detached_work_ids: services.detachedWork(),
       delegation_ids: [],
     });
@@ -127,13 +153,10 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
     );
   }
   trace.endTask({ exitStatus: outcome.status, reopenCount: 0 });
-  frames.publish({
-    type: "status",
-    taskId: task.id,
-    contextId: task.contextId,
+  services.registry.finish(task.id, {
     state: STATES[outcome.status],
-    message: outcome.text,
-    final: true,
+    message: statusText(attempt.end, services.maxTurns),
+    response: outcome.status === "ok" ? outcome.text : null,
   });
   return outcome;
 }
@@ -174,7 +197,7 @@ export function resultText(outcome: TaskOutcome): string {
 function writeResult(services: TaskServices, task: TaskRequest, outcome: TaskOutcome): void {
   const text = resultText(outcome);
   const names = ["result.txt"];
-  if (task.overDoor && services.threaded && outcome.status === "ok") names.push(`result_${task.id}.txt`);
+  if (task.door !== null && services.threaded && outcome.status === "ok") names.push(`result_${task.id}.txt`);
   for (const name of names) {
     try {
       writeAtomicallyIn(services.out, name, text, { mode: 0o600 });
