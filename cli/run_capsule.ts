@@ -8,7 +8,12 @@ import { formatError, formatWarning } from "../base/errors.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { explainScope } from "../runtime/session/explain_scope.ts";
 import type { LaunchOptions } from "../runtime/session/launch_options.ts";
-import { runAgentSession, type SessionOutcome, type SessionReady } from "../runtime/session/run_session.ts";
+import {
+  runAgentSession,
+  type ServingSession,
+  type SessionOutcome,
+  type SessionReady,
+} from "../runtime/session/run_session.ts";
 import { planLaunch, type StagedSession, stageSession } from "../runtime/session/stage_session.ts";
 import { scopeText } from "../runtime/session/scope_report.ts";
 import type { RunFlags } from "./application.ts";
@@ -166,7 +171,12 @@ function linesOf(context: CliContext, flags: RunFlags): TextOutput | null {
 }
 
 /** Prints readiness (spec cli 12.1, 12.2) and, on a terminal, follows the session's text. */
-function announce(context: RunContext, flags: RunFlags, session: SessionReady, lines: TextOutput | null): void {
+function announce(
+  context: RunContext,
+  flags: RunFlags,
+  session: SessionReady & Partial<Pick<ServingSession, "frames">>,
+  lines: TextOutput | null,
+): void {
   context.refused.keepIn(session.recordsDir);
   if (lines === null) {
     context.stdout.line(JSON.stringify({

@@ -102,12 +102,6 @@ const FEATURES: readonly Feature[] = [
     lacks: "serve older forms of A2A",
   },
   {
-    area: "lifecycle",
-    declared: ({ lifecycle }) =>
-      when(lifecycle.taskAcceptance === "queue" && lifecycle.afterTask === "sleep", "lifecycle.after_task"),
-    lacks: "stay up for further tasks",
-  },
-  {
     area: "exports",
     declared: ({ exports }) => when(exports.files !== null, "exports.files"),
     lacks: "show files to the operator",

@@ -31,7 +31,6 @@ const ROWS: readonly (readonly [string, string])[] = [
   ["network.hosts", `${HEAD}network: {hosts: [h]}\n`],
   ["network.origins", `${HEAD}network: {origins: ['https://h']}\n`],
   ["network.a2a_compat", `${HEAD}network: {a2a_compat: [rest]}\n`],
-  ["lifecycle.after_task", `${HEAD}lifecycle: {task_acceptance: queue, after_task: sleep}\n`],
   ["exports.files", `${HEAD}exports: {files: {root: out, mode: read-only}}\n`],
   ["exports.peer_files", `${HEAD}exports: {peer_files: {root: out}}\n`],
   ["exports.peer_tasks", `${HEAD}exports: {peer_tasks: {accept: true}}\n`],
@@ -63,15 +62,9 @@ Deno.test("what is served passes, and so does what is written and asks for nothi
     `${HEAD}artifacts: [{name: t, version: '1', capabilities: {state: {}, filesystem: {scope: a}}}]\n`,
     `${HEAD}capabilities: {plan: {submit: false}, spawn: {allow: []}, shell: {allow: [jq]}, filesystem: {read_only: [a]}, limits: {instances: 1}, resources: {max_processes: 5}, containment: advisory}\n`,
     `${HEAD}exports: {peer_tasks: {accept: false}}\ncontrol: {settings: []}\nnetwork: {hosts: [], internal_port: 8080}\n`,
-    `${HEAD}lifecycle: {task_acceptance: queue}\n`,
-    `${HEAD}lifecycle: {after_task: sleep}\n`,
+    `${HEAD}lifecycle: {task_acceptance: queue, after_task: sleep, input_timeout_secs: 5}\n`,
     `${HEAD}context: {record: off}\ntrace: {capture: content}\n`,
   ];
   for (const text of texts) assert.doesNotThrow(() => refuseUnsupported(read(text)), text);
   assert.throws(() => refuseUnsupported(read(EXAMPLE)));
-});
-
-Deno.test("flags that change the lifecycle count", () => {
-  const manifest = read(`${HEAD}lifecycle: {task_acceptance: queue}\n`);
-  assert.throws(() => refuseUnsupported({ ...manifest, lifecycle: { ...manifest.lifecycle, afterTask: "sleep" } }));
 });

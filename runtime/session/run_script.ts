@@ -18,7 +18,6 @@ import {
 import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
 import { redactValues } from "../trace/trace_redaction.ts";
 import { componentEnvironment } from "./component_environment.ts";
-import { FrameLog } from "./frame_log.ts";
 import { installTools } from "./install_tools.ts";
 import type { SessionReady } from "./run_session.ts";
 import { bindComponents } from "./session_components.ts";
@@ -81,7 +80,6 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
       recordsDir: paths.records,
       driver: "",
       skills: staged.artifacts.filter(({ payload }) => payload.kind === "skill").length,
-      frames: new FrameLog(),
     });
     const spec: ComponentSpec = {
       name: manifest.name,

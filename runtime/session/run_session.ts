@@ -65,7 +65,12 @@ export interface SessionReady {
   /** `<driver> (<model>)`. */
   readonly driver: string;
   readonly skills: number;
+}
+
+/** An agent session that serves. */
+export interface ServingSession extends SessionReady {
   readonly frames: FrameLog;
+  readonly tasks: TaskRegistry;
 }
 
 /** How a session ended. */
@@ -81,7 +86,7 @@ export interface SessionOutcome {
 export interface SessionRun {
   readonly components: ComponentRuntime;
   /** Called once, when the door serves and before the first turn. */
-  readonly ready: (session: SessionReady) => void;
+  readonly ready: (session: ServingSession) => void;
   /** Lines of components' output and of the runtime, for stderr. */
   readonly diagnostics: (line: string) => void;
   /** Aborted: the session ends in order (spec session 17.3). */
@@ -202,7 +207,7 @@ class AgentSession {
     sameWorkdir(this.#directories);
   }
 
-  readiness(): SessionReady {
+  readiness(): ServingSession {
     const { manifest, sessionId, artifacts } = this.#staged;
     const { paths } = this.#directories;
     return {
@@ -215,6 +220,7 @@ class AgentSession {
       driver: `${driverEntry(manifest)?.bareName ?? ""} (${manifest.inference?.model ?? ""})`,
       skills: artifacts.filter(({ payload }) => payload.kind === "skill").length,
       frames: this.#frames,
+      tasks: this.#registry,
     };
   }
 
