@@ -13,6 +13,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "component-call": () => import("./component_call.ts"),
   "token-count": () => import("./token_count.ts"),
   "long-session": () => import("./long_session.ts"),
+  "many-capsules": () => import("./many_capsules.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);
