@@ -7,56 +7,8 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
 import { type AgentProject, agentProject, type AgentRun, capsule, toolEntry } from "../support/agent_project.ts";
-import { spawnMur } from "../support/mur_process.ts";
 import { processesBelow, type SeenProcess, stillRunning, until } from "../support/process_tree.ts";
-
-/** A run that serves. */
-interface Running {
-  readonly pid: number;
-  readonly url: string;
-  readonly records: string;
-  kill(signal: Deno.Signal): void;
-  /** Waits until the trace has a line of this kind. */
-  traced(eventType: string): Promise<void>;
-  /** Waits for its end. */
-  finish(): Promise<AgentRun>;
-}
-
-async function start(project: AgentProject, task: JsonObject | null, args: readonly string[] = []): Promise<Running> {
-  const given = task === null ? [] : ["--task", JSON.stringify(task)];
-  const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home });
-  const [watched, collected] = child.stdout.tee();
-  const stdout = new Response(collected).text();
-  const stderr = new Response(child.stderr).text();
-  let text = "";
-  const reader = watched.pipeThrough(new TextDecoderStream()).getReader();
-  while (!/^session: .*\n/m.test(text)) {
-    const { value, done } = await reader.read();
-    if (done) assert.fail(`the run ended before it served: ${await stderr}`);
-    text += value;
-  }
-  // The rest is read without being kept, so that the other branch goes on.
-  (async () => {
-    while (!(await reader.read()).done);
-  })();
-  const session = /^session: (ses_[0-9a-f]+)$/m.exec(text)![1]!;
-  const records = `${project.murmur}/records${project.project}/workdir/${session}`;
-  return {
-    pid: child.pid,
-    url: /^murmur: url (.*)$/m.exec(text)![1]!,
-    records,
-    kill: (signal) => child.kill(signal),
-    traced: (eventType) =>
-      until(
-        `${eventType} in the trace`,
-        async () => (await Deno.readTextFile(`${records}/trace.jsonl`)).includes(`{"event_type":"${eventType}"`),
-      ),
-    async finish() {
-      const { code, signal } = await child.status;
-      return await project.recordOf({ status: code, signal, stdout: await stdout, stderr: await stderr });
-    },
-  };
-}
+import { startRun } from "../support/serving_run.ts";
 
 const sh = (command: string): JsonObject => ({ calls: [{ name: "sh", input: { command } }] });
 const shell = { capabilities: { shell: { allow: ["sh"] } }, lifecycle: { shell_grace_secs: 60 } };
@@ -70,7 +22,7 @@ async function killOutright(
   signal: Deno.Signal = "SIGKILL",
 ): Promise<void> {
   await using project = await agentProject(manifest);
-  const run = await start(project, task);
+  const run = await startRun(project, task);
   let below: readonly SeenProcess[] = [];
   await until("the run is busy", () => busy(below = processesBelow(run.pid), project));
   assert.ok(below.length > 0);
@@ -150,7 +102,7 @@ Deno.test("the first SIGTERM winds the session down: the task is canceled, the t
   ];
   const cancel = async ([manifest, task, phase, after]: (typeof cases)[number]) => {
     await using project = await agentProject(manifest);
-    const run = await start(project, task);
+    const run = await startRun(project, task);
     await run.traced(after ?? "task_start");
     await pause(300);
     const below = processesBelow(run.pid);
@@ -175,7 +127,7 @@ Deno.test("the first SIGTERM winds the session down: the task is canceled, the t
 
 Deno.test("a session that is stopped while idle ends well; until then its door shows its card", async () => {
   await using project = await agentProject(capsule({ lifecycle: { task_acceptance: "single" } }));
-  const run = await start(project, null);
+  const run = await startRun(project, null);
   const at = `http://127.0.0.1:${run.url.split(":")[1]}/.well-known/agent-card.json`;
   const card = await (await fetch(at)).json();
   assert.equal(card.name, "probe");
@@ -199,7 +151,7 @@ Deno.test("a session that is stopped while idle ends well; until then its door s
 
 Deno.test("a second SIGTERM ends it at once", async () => {
   await using project = await agentProject(capsule({ lifecycle: { task_acceptance: "single" } }));
-  const run = await start(project, null);
+  const run = await startRun(project, null);
   // A reply somebody still waits for keeps the door open for its bound.
   const [hostname, port] = run.url.split(":");
   using connection = await Deno.connect({ hostname: hostname!.replace("localhost", "127.0.0.1"), port: Number(port) });
@@ -218,7 +170,7 @@ Deno.test("a second SIGTERM ends it at once", async () => {
 
 Deno.test("commands that a killed session lost are reported once by the launch that resumes it", async () => {
   await using project = await agentProject(capsule({ ...shell, lifecycle: { shell_grace_secs: 0 } }));
-  const killed = await start(project, { turns: [sh("sleep 300"), sh("sleep 301"), { delayMs: 60_000 }] });
+  const killed = await startRun(project, { turns: [sh("sleep 300"), sh("sleep 301"), { delayMs: 60_000 }] });
   await until(
     "both commands are in the background",
     async () => (await Deno.readTextFile(`${killed.records}/trace.jsonl`)).split('"shell_detached"').length === 3,
