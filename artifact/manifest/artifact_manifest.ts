@@ -7,6 +7,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "../../base/json_value.ts";
 import { isMap, isScalar, isSeq } from "yaml";
 import { MurError, type SourcePlace } from "../../base/errors.ts";
+import { RESERVED_HEADERS } from "../../base/reserved_headers.ts";
 import { workdirPathProblem } from "../workdir_path.ts";
 import type { ArtifactRole } from "./capsule_manifest.ts";
 import { asYamlError, nearestPlace } from "./manifest_error.ts";
@@ -85,7 +86,7 @@ export interface HookContract {
   readonly commitPolicy: CommitPolicy;
 }
 
-/** Names that frame, route or echo a request; no key goes into them (spec manifest 5.2). */
+/** Names that frame, route or echo a request, or are the runtime's own; no key goes into them (spec manifest 5.2). */
 const FORBIDDEN_HEADERS = new Set([
   "host",
   "origin",
@@ -101,6 +102,9 @@ const FORBIDDEN_HEADERS = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
+  // Set by the gateway itself beside a key.
+  "accept-encoding",
+  ...RESERVED_HEADERS,
 ]);
 
 const DEFAULT_INPUT_SCHEMA: JsonObject = { type: "object", properties: {} };
@@ -216,7 +220,7 @@ function readUpstreamAuth(top: TopLevel): UpstreamAuth {
     return unusable("upstream_auth.header is not a valid header name");
   }
   if (FORBIDDEN_HEADERS.has(header.toLowerCase())) {
-    return unusable(`upstream_auth.header '${header}' routes or frames a request, or is echoed`);
+    return unusable(`upstream_auth.header '${header}' routes or frames a request, is echoed, or is the runtime's own`);
   }
   if (value.split("{key}").length !== 2) return unusable("upstream_auth.value does not hold {key} exactly once");
   // Printable ASCII: what every server takes, and nothing that could end the header.

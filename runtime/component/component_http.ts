@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { RESERVED_HEADERS } from "../../base/reserved_headers.ts";
 import { type GuestRequest, type GuestResponse, type OutgoingHttp, OutgoingHttpError } from "./component_runtime.ts";
 import { type Header, type Message, MessageType } from "./frames.ts";
 import {
@@ -31,14 +32,6 @@ const DATA_BYTES = 64 << 10;
 const MAX_FIELDS = 1_024;
 const MAX_FIELD_LENGTH = 256 << 10;
 const MAX_TIMER_MS = 2 ** 31 - 1;
-
-/** Headers only a runtime may send (spec components 3.6). */
-const RUNTIME_HEADERS: ReadonlySet<string> = new Set([
-  "x-murmur-task-origin",
-  "x-murmur-task-trust",
-  "x-murmur-delegation-id",
-  "x-murmur-completion-session",
-]);
 
 /** Sends a frame to the host. */
 export type FrameSender = (type: number, id: number, header?: Header, body?: Uint8Array) => void;
@@ -146,7 +139,7 @@ export class ComponentHttp implements Disposable {
     const path = optionalTextField(header, "path");
     const headers = pairsField(header, "headers", MAX_FIELDS, MAX_FIELD_LENGTH)
       .map(([name, value]) => [name.toLowerCase(), value] as const)
-      .filter(([name]) => !RUNTIME_HEADERS.has(name));
+      .filter(([name]) => !RESERVED_HEADERS.has(name));
     const connectTimeoutMs = optionalCountField(header, "connectTimeoutMs", MAX_TIMER_MS);
     const firstByteTimeoutMs = optionalCountField(header, "firstByteTimeoutMs", MAX_TIMER_MS);
     const betweenBytesTimeoutMs = optionalCountField(header, "betweenBytesTimeoutMs", MAX_TIMER_MS);

@@ -8,6 +8,7 @@
 import { type NetworkRule, networkRuleMatches, targetOf } from "../../artifact/network_rules.ts";
 import type { HttpSend } from "../../base/http_client.ts";
 import { HttpError, type HttpErrorKind } from "../../base/http_error.ts";
+import { RESERVED_HEADERS } from "../../base/reserved_headers.ts";
 import {
   type GuestRequest,
   type GuestResponse,
@@ -17,14 +18,6 @@ import {
 
 /** Authority under which an artifact reaches its gateway. Nothing listens there. */
 export const GATEWAY_AUTHORITY = "127.0.0.1:9";
-
-/** Headers only a runtime may send (spec door 3.5); a guest's own are dropped. */
-export const RESERVED_HEADERS: ReadonlySet<string> = new Set([
-  "x-murmur-task-origin",
-  "x-murmur-task-trust",
-  "x-murmur-delegation-id",
-  "x-murmur-completion-session",
-]);
 
 /** What binds one artifact's requests. */
 export interface OutgoingPolicy {
