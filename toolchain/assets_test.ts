@@ -28,7 +28,7 @@ Deno.test("the assets are plain JSON, complete and the same every time", async (
       entry,
       'import { defineTool } from "murmur/tool";\nexport default defineTool({ run: async () => "x" });\n',
     );
-    await checkTypes(entry, carried.types, carried.lib);
+    await checkTypes(entry, "tool", carried.types, carried.lib);
     const { code } = await bundleComponent(entry, "tool", carried.library);
     assert.ok(
       !code.includes(directory) && !code.includes(directory.slice(1)),

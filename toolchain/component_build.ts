@@ -40,7 +40,7 @@ export async function buildComponent(source: ComponentSource): Promise<{ readonl
   }
   const given = await assets();
   const { code } = await bundleComponent(entry, role, given.library);
-  await checkTypes(entry, given.types, given.lib);
+  await checkTypes(entry, role, given.types, given.lib);
   const [first, second] = await makeTwice(code, role, given);
   if (!sameBytes(first, second)) {
     throw new MurError("E-BLD-005", `two builds of ${entry} differ; its component is not reproducible`);

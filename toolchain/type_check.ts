@@ -5,6 +5,8 @@
  */
 import type ts from "typescript";
 import { ioError, MurError, type SourcePlace } from "../base/errors.ts";
+import type { ComponentRole } from "./bundle.ts";
+import { defaultExportProblem } from "./default_export.ts";
 
 /** Where the guest library's sources appear to the compiler. */
 export const GUEST = "/murmur:guest";
@@ -114,13 +116,15 @@ export function guestCompiler(
 }
 
 /**
- * Checks the types of an entry file and everything it imports beside it.
+ * Checks the types of an entry file and everything it imports beside it, and that its default export is what its role
+ * needs.
  *
  * @param entry Path of the file, as the operator would name it.
  * @throws {MurError} `E-BLD-005` with the place of the first error.
  */
 export async function checkTypes(
   entry: string,
+  role: ComponentRole,
   types: Readonly<Record<string, string>>,
   lib: Readonly<Record<string, string>>,
 ): Promise<void> {
@@ -135,7 +139,11 @@ export async function checkTypes(
     problems.push(...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file));
   }
   const [first] = problems.filter((problem) => problem.category === ts.DiagnosticCategory.Error);
-  if (first === undefined) return;
+  if (first === undefined) {
+    const file = program.getSourceFile(absolute);
+    if (file !== undefined) requireDefaultExport(ts, program, file, role, entry, directory);
+    return;
+  }
   const count = problems.length;
   const text = ts.flattenDiagnosticMessageText(first.messageText, "\n  ");
   const message = `${entry} does not type-check: ${text} (TS${first.code})${
@@ -143,6 +151,24 @@ export async function checkTypes(
   }`;
   const place = first.file === undefined ? undefined : placeOf(first.file, first.start ?? 0, entry, directory);
   throw new MurError("E-BLD-005", message, place === undefined ? {} : { place });
+}
+
+function requireDefaultExport(
+  typescript: typeof ts,
+  program: ts.Program,
+  file: ts.SourceFile,
+  role: ComponentRole,
+  entry: string,
+  directory: string,
+): void {
+  const isLibrary = (each: ts.SourceFile) => each.fileName.startsWith(`${GUEST}/`);
+  const found = defaultExportProblem(typescript, program, file, role, isLibrary);
+  if (found === null) return;
+  const { problem, hint, node } = found;
+  throw new MurError("E-BLD-005", `${entry} ${problem}`, {
+    hint,
+    ...(node === null ? {} : { place: placeOf(node.getSourceFile(), node.getStart(), entry, directory) }),
+  });
 }
 
 function placeOf(file: ts.SourceFile, start: number, entry: string, directory: string): SourcePlace {

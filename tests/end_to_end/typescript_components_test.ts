@@ -15,7 +15,7 @@ import { Harness } from "../../runtime/component/testing/harness.ts";
 import { assets } from "../../toolchain/assets.ts";
 import { AUTHOR_GLOBALS } from "../../toolchain/author_globals.ts";
 import { buildComponent, type ComponentRole } from "../../toolchain/component_build.ts";
-import { guestLib } from "../../toolchain/type_check.ts";
+import { checkTypes, guestLib } from "../../toolchain/type_check.ts";
 
 const FIXTURES = decodeURIComponent(new URL("./typescript_components/", import.meta.url).pathname);
 
@@ -43,9 +43,12 @@ async function buildSource(
   );
 }
 
-async function buildFailure(files: Readonly<Record<string, string>>): Promise<MurError> {
+async function buildFailure(
+  files: Readonly<Record<string, string>>,
+  role: ComponentRole = "tool",
+): Promise<MurError> {
   try {
-    await buildSource(files);
+    await buildSource(files, role);
   } catch (error) {
     if (error instanceof MurError) return error;
     throw error;
@@ -581,9 +584,75 @@ Deno.test("an entry that is not there is an error of files", async () => {
   );
 });
 
-Deno.test("a module without the right default export fails its calls, not the runtime", async () => {
+Deno.test("a file whose default export is not what its role needs is refused", async (t) => {
+  const tool = 'import { defineTool } from "murmur/tool";\n';
+  const refused: Record<string, [ComponentRole, string, RegExp, number | undefined]> = {
+    "none": ["tool", "export const tool = 1;\n", /entry\.ts has no default export, and a tool is one/, undefined],
+    "an empty file": ["tool", "", /has no default export/, undefined],
+    "a type": ["tool", "\nexport default interface X { run(): string }\n", /has only a type as its default/, 2],
+    "text": ["tool", '\nexport default "hello";\n', /has a default export that is not made by defineTool/, 2],
+    "the function itself": ["tool", `${tool}export default () => defineTool({ run: () => "" });\n`, /not made by/, 2],
+    "a promise": [
+      "tool",
+      `${tool}export default Promise.resolve(defineTool({ run: () => "" }));\n`,
+      /not made by defineTool/,
+      2,
+    ],
+    "no function": ["tool", "export default { run: 5 };\n", /not made by defineTool/, 1],
+    "perhaps a function": [
+      "tool",
+      "const t: { run?: () => string } = {};\nexport default t;\n",
+      /not made by defineTool/,
+      2,
+    ],
+    "a tool as a driver": [
+      "driver",
+      `${tool}export default defineTool({ run: () => "" });\n`,
+      /is a tool by its default export, and a driver by its manifest/,
+      2,
+    ],
+    "a capsule as a tool": [
+      "tool",
+      'import { defineCapsule } from "murmur/capsule";\nexport default defineCapsule({ run() {} });\n',
+      /is a capsule by its default export, and a tool by its manifest/,
+      2,
+    ],
+    "a tool as a capsule": [
+      "capsule",
+      `${tool}const t = defineTool({ run: () => "" });\nexport { t as default };\n`,
+      /is a tool by its default export, and a capsule by its manifest/,
+      3,
+    ],
+  };
+  for (const [name, [role, source, message, line]] of Object.entries(refused)) {
+    await t.step(name, async () => {
+      const error = await buildFailure({ "entry.ts": source }, role);
+      assert.equal(error.code, "E-BLD-005");
+      assert.match(error.message, message);
+      assert.equal(error.place?.line, line);
+      assert.match(error.hint ?? "", new RegExp(`murmur/${role}".*export default define`));
+    });
+  }
+  const accepted: Record<string, Readonly<Record<string, string>>> = {
+    "one made elsewhere": {
+      "entry.ts": 'export { made as default } from "./made.ts";\n',
+      "made.ts": `${tool}export const made = defineTool({ run: () => "ok" });\n`,
+    },
+    "one of its own": { "entry.ts": 'export default { run: () => "ok" };\n' },
+    "one that cannot be known": { "entry.ts": 'export default JSON.parse("{}");\n' },
+  };
+  const { types, lib } = await assets();
+  for (const [name, files] of Object.entries(accepted)) {
+    await t.step(
+      name,
+      () => inDirectory(files, (directory) => checkTypes(`${directory}/entry.ts`, "tool", types, lib)),
+    );
+  }
+});
+
+Deno.test("a module whose default export turns out wrong fails its calls, not the runtime", async () => {
   await using harness = new Harness();
-  const spec = await harness.spec(await buildSource({ "entry.ts": "export const tool = 1;\n" }));
+  const spec = await harness.spec(await buildSource({ "entry.ts": 'export default JSON.parse("{}");\n' }));
   const result = await harness.call(spec, {});
   assert.deepEqual([result.status, result.data], [
     "error",
@@ -593,7 +662,12 @@ Deno.test("a module without the right default export fails its calls, not the ru
 
 Deno.test("an error of the top level belongs to the call", async () => {
   await using harness = new Harness();
-  const spec = await harness.spec(await buildSource({ "entry.ts": 'throw new Error("at the top");\n' }));
+  const spec = await harness.spec(
+    await buildSource({
+      "entry.ts":
+        'const fail = (): void => {\n  throw new Error("at the top");\n};\nfail();\nexport default { run: () => "" };\n',
+    }),
+  );
   const result = await harness.call(spec, {});
   assert.deepEqual([result.status, result.data], ["error", "at the top"]);
 });
