@@ -41,6 +41,20 @@ export function guestLib(text: string): string {
   return kept.join("\n");
 }
 
+// The compiler takes every `\` for a separator. To the file system it is a letter like any other, so it goes through the
+// compiler as one that no name has.
+const BACKSLASH = "\u{10f05c}";
+
+/** A path of the file system as the compiler is given it. */
+function compilerPath(path: string): string {
+  return path.replaceAll("\\", BACKSLASH);
+}
+
+/** A path or a message of the compiler with the paths of the file system. */
+function withFilePaths(text: string): string {
+  return text.replaceAll(BACKSLASH, "\\");
+}
+
 async function realPath(entry: string): Promise<string> {
   try {
     return await Deno.realPath(entry);
@@ -80,16 +94,20 @@ export function guestCompiler(
     const text = lib[path.slice(LIB.length + 1)];
     return text === undefined ? undefined : guestLib(text);
   };
+  const { sys } = typescript;
   const host: ts.CompilerHost = {
     ...typescript.createCompilerHost(options),
+    directoryExists: (path) => sys.directoryExists(withFilePaths(path)),
+    getDirectories: (path) => sys.getDirectories(withFilePaths(path)).map(compilerPath),
+    realpath: (path) => compilerPath(sys.realpath?.(withFilePaths(path)) ?? withFilePaths(path)),
     getDefaultLibFileName: () => `${LIB}/lib.es2025.d.ts`,
     getDefaultLibLocation: () => LIB,
     getCurrentDirectory: () => directory,
     fileExists: (path) =>
-      virtual(path) !== undefined || (!path.startsWith("/murmur:") && typescript.sys.fileExists(path)),
-    readFile: (path) => virtual(path) ?? typescript.sys.readFile(path),
+      virtual(path) !== undefined || (!path.startsWith("/murmur:") && sys.fileExists(withFilePaths(path))),
+    readFile: (path) => virtual(path) ?? sys.readFile(withFilePaths(path)),
     getSourceFile: (path, languageVersion) => {
-      const text = virtual(path) ?? typescript.sys.readFile(path);
+      const text = virtual(path) ?? sys.readFile(withFilePaths(path));
       return text === undefined ? undefined : typescript.createSourceFile(path, text, languageVersion, true);
     },
     resolveModuleNameLiterals: (literals, containing, redirected, compilerOptions) =>
@@ -129,7 +147,7 @@ export async function checkTypes(
   lib: Readonly<Record<string, string>>,
 ): Promise<void> {
   const { default: ts } = await import("typescript");
-  const absolute = await realPath(entry);
+  const absolute = compilerPath(await realPath(entry));
   const directory = absolute.slice(0, absolute.lastIndexOf("/"));
   const { options, host } = guestCompiler(ts, types, lib, directory);
   const program = ts.createProgram([absolute, `${GUEST}/globals.d.ts`], options, host);
@@ -145,7 +163,7 @@ export async function checkTypes(
     return;
   }
   const count = problems.length;
-  const text = ts.flattenDiagnosticMessageText(first.messageText, "\n  ");
+  const text = withFilePaths(ts.flattenDiagnosticMessageText(first.messageText, "\n  "));
   const message = `${entry} does not type-check: ${text} (TS${first.code})${
     count > 1 ? ` (and ${count - 1} more)` : ""
   }`;
@@ -175,7 +193,7 @@ function placeOf(file: ts.SourceFile, start: number, entry: string, directory: s
   const { line, character } = file.getLineAndCharacterOfPosition(start);
   const parent = entry.includes("/") ? entry.slice(0, entry.lastIndexOf("/") + 1) : "";
   const shown = file.fileName.startsWith(`${directory}/`)
-    ? `${parent}${file.fileName.slice(directory.length + 1)}`
-    : file.fileName;
+    ? `${parent}${withFilePaths(file.fileName.slice(directory.length + 1))}`
+    : withFilePaths(file.fileName);
   return { file: shown, line: line + 1, column: character + 1, text: file.text.split(/\r?\n/)[line] ?? "" };
 }

@@ -577,6 +577,32 @@ Deno.test("a build names what is wrong, where, and how", async (t) => {
   }
 });
 
+Deno.test("a directory's name may hold any letter", async () => {
+  await inDirectory({}, async (directory) => {
+    const odd = `${directory}/back\\slash %20 #?é`;
+    await Deno.mkdir(`${odd}/node_modules/packed`, { recursive: true });
+    await Deno.writeTextFile(`${odd}/node_modules/packed/index.ts`, "export const one: number = 1;\n");
+    await Deno.writeTextFile(`${odd}/node_modules/packed/package.json`, '{"name":"packed","main":"index.ts"}');
+    await Deno.writeTextFile(
+      `${odd}/entry.ts`,
+      `import { defineTool } from "murmur/tool";
+import { one } from "packed";
+import { two } from "./two.ts";
+export default defineTool({ run: () => \`\${one}\${two}\` });
+`,
+    );
+    await Deno.writeTextFile(`${odd}/two.ts`, "export const two = 2;\n");
+    const source = { entry: `${odd}/entry.ts`, role: "tool", name: "made", version: "1.2.3" } as const;
+    await buildComponent(source);
+    await Deno.writeTextFile(`${odd}/two.ts`, "export const two: string = 2;\n");
+    await assert.rejects(buildComponent(source), (error) => {
+      assert.ok(error instanceof MurError);
+      assert.deepEqual([error.place?.file, error.place?.line], [`${odd}/two.ts`, 1]);
+      return true;
+    });
+  });
+});
+
 Deno.test("an entry that is not there is an error of files", async () => {
   await assert.rejects(
     buildComponent({ entry: "/none/entry.ts", role: "tool", name: "x", version: "1" }),
