@@ -12,7 +12,7 @@ import { withDirectoryLock } from "../base/directory_lock.ts";
 import { ioError, MurError, type Warning } from "../base/errors.ts";
 import type { MurmurHome } from "../base/murmur_home.ts";
 import { type ArtifactMetadata, formatMetadata, parseMetadata, unknownMetadata } from "./artifact_metadata.ts";
-import { bareNameProblem, isBareName, versionProblem } from "./artifact_name.ts";
+import { bareNameProblem, isBareName, isReservedVersion, versionProblem } from "./artifact_name.ts";
 import { ARCHIVE_SUFFIX } from "./package.ts";
 import { type Platform, platformTag } from "./platform.ts";
 import { isSha256Hex, sha256Hex } from "./sha256.ts";
@@ -66,11 +66,12 @@ export class ArtifactStore {
    * Finds an archive: under the platform's tag when archive and hash are both there, else platform-independent.
    *
    * @param platform Tag of a platform, or `null` to look only at the platform-independent place.
-   * @returns `null` when the store does not hold it.
+   * @returns `null` when the store does not hold it; a reserved version is held by none (spec manifest 3.2).
    * @throws {MurError} `E-IO-003` for an empty hash file, unreadable files, and names that cannot be a path.
    */
   async resolve(name: string, version: string, platform: string | null): Promise<StoredArtifact | null> {
     requirePathParts(name, version);
+    if (isReservedVersion(version)) return null;
     const tagged = platform === null ? null : await this.#resolveAt(name, version, platform);
     return tagged ?? await this.#resolveAt(name, version, null);
   }
@@ -134,6 +135,11 @@ export class ArtifactStore {
     const { metadata, platform, bytes } = entry;
     const { name, version } = metadata;
     requirePathParts(name, version);
+    if (isReservedVersion(version)) {
+      throw new MurError("E-IO-003", `'${name}@${version}' cannot be stored: the version '${version}' is reserved`, {
+        hint: "build the artifact with an exact version",
+      });
+    }
     const tag = platform === null ? null : platformTag(platform);
     const base = this.#base(name, version, tag);
     const directory = `${this.root}/${name}/${version}`;
@@ -163,7 +169,7 @@ export class ArtifactStore {
     if (!isBareName(name)) return [];
     const versions = [];
     for (const version of await directoriesIn(`${this.root}/${name}`)) {
-      if (versionProblem(version) !== null) continue;
+      if (versionProblem(version) !== null || isReservedVersion(version)) continue;
       if ((await this.#archivesOf(name, version)).length > 0) versions.push(version);
     }
     return versions;

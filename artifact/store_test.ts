@@ -157,6 +157,22 @@ Deno.test("names and versions that would leave the store are refused before any 
   });
 });
 
+Deno.test("nothing is stored, found or listed under a reserved version", async () => {
+  await withStore(async (store) => {
+    const entry = { metadata: metadata("a", "Latest"), platform: null, bytes: bytesOf("x") };
+    for (const mode of ["install", "publish"] as const) {
+      await assert.rejects(store.put(entry, mode), hasCode("E-IO-003"));
+    }
+    await put(store, "x");
+    await Deno.rename(`${store.root}/a/1.0.0`, `${store.root}/a/latest`);
+    for (const suffix of [".mur.zip", ".sha256", ".meta.json"]) {
+      await Deno.rename(`${store.root}/a/latest/a-1.0.0${suffix}`, `${store.root}/a/latest/a-latest${suffix}`);
+    }
+    assert.equal(await store.resolve("a", "latest", null), null);
+    assert.deepEqual(await store.list(), []);
+  });
+});
+
 Deno.test("publishing refuses when the archive or its hash is there, installing replaces", async () => {
   await withStore(async (store) => {
     const { path } = await put(store, "first");

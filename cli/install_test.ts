@@ -462,6 +462,14 @@ Deno.test("a reserved version is refused before anything is asked", async () => 
   });
 });
 
+Deno.test("a file whose own version is reserved is not filed", async () => {
+  await withWorld({}, MANIFEST, async ({ context, project, lock }) => {
+    await writeFiles(project, { "l.mur.zip": await packedArtifact({ name: "notes", version: "Edge" }) });
+    await refused(install(context(), quick, "./l.mur.zip"), "E-IO-003", /the version 'Edge' is reserved/);
+    assert.equal(await readLock(lock), null);
+  });
+});
+
 Deno.test("tools, drivers and hooks are translated after they are installed; a failure is a warning", async () => {
   const tool = await packedArtifact({ name: "t", runtime: "tool" });
   const releases = {
