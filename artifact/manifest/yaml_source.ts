@@ -78,6 +78,23 @@ function libraryReason(message: string): string {
   return reason.charAt(0).toLowerCase() + shownValue(reason.slice(1));
 }
 
+/**
+ * Where the quoted scalar opens that ends at an offset, `null` without one. The library reports a quote that is missing
+ * where the text it would hold ends, which can be the end of the file. A tree with errors may be nested as deep as it likes.
+ */
+function quoteEndingAt(root: Node | null, end: number): number | null {
+  const pending: unknown[] = [root];
+  while (pending.length > 0) {
+    const node = pending.pop();
+    if (isPair(node)) pending.push(node.key, node.value);
+    else if (isMap(node) || isSeq(node)) { for (const item of node.items) pending.push(item); }
+    else if (isScalar(node) && (node.type === "QUOTE_DOUBLE" || node.type === "QUOTE_SINGLE")) {
+      if (node.range?.[1] === end) return node.range[0];
+    }
+  }
+  return null;
+}
+
 /** A parsed file. Made by {@linkcode readYamlSource}. */
 export class YamlSource {
   /** The root, `null` for an empty document. */
@@ -111,7 +128,11 @@ export class YamlSource {
     const [first, second] = "empty" in documents ? [undefined, undefined] : documents;
     this.#findSecrets(first?.contents ?? null);
     const error = first?.errors[0] ?? second?.errors[0] ?? ("empty" in documents ? documents.errors[0] : undefined);
-    if (error !== undefined) throw this.problem(libraryReason(error.message), error.pos[0]);
+    if (error !== undefined) {
+      const opening = error.code === "MISSING_CHAR" ? quoteEndingAt(first?.contents ?? null, error.pos[0]) : null;
+      if (opening !== null) throw this.problem("the quote that opens here is never closed", opening);
+      throw this.problem(libraryReason(error.message), error.pos[0]);
+    }
     if (second !== undefined) {
       throw this.problem("the file holds more than one document", second.range[0]);
     }

@@ -43,6 +43,28 @@ Deno.test("size is bounded in bytes", () => {
   assert.throws(() => readYamlSource(new TextEncoder().encode(text), "f"), YamlProblem);
 });
 
+Deno.test("a quote that is never closed is told where it opens, its line shown and masked", () => {
+  const rows: [string, number, number, string][] = [
+    ['a: 1\nb: "x\nc: 1\nd: 2\n', 2, 4, 'b: "x'],
+    ["a: 1\nb: 'x\nc: 1\n", 2, 4, "b: 'x"],
+    ['a: ["x, y]\nb: 1\n', 1, 5, 'a: ["x, y]'],
+    ['a: {b: "c}\nd: "e"\n', 1, 8, 'a: {b: "c}'],
+    ['- "abc\n- d "e"\n', 1, 3, '- "abc'],
+    ['"k: 1\nb: 2\n', 1, 1, '"k: 1'],
+    ['x: "fine"\na: &x "q\nb: it\'s\n', 2, 7, 'a: &x "q'],
+    ['a: "x\n---\nb: 1\n', 1, 4, 'a: "x'],
+    ['a: 1\napi_key: "sk-live-1\nb: 1\n', 2, 10, "api_key: **********"],
+  ];
+  for (const [text, line, column, shown] of rows) {
+    assert.throws(() => source(text), (error) => {
+      assert.ok(error instanceof YamlProblem);
+      assert.equal(error.reason, "the quote that opens here is never closed", text);
+      assert.deepEqual(error.place, { file: "f.yaml", line, column, text: shown }, text);
+      return true;
+    }, text);
+  }
+});
+
 Deno.test("what the library quotes of a file is left out of its messages", () => {
   for (
     const text of [
