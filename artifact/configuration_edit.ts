@@ -4,7 +4,7 @@
  * @module
  */
 import { Document, isMap, isScalar, parseDocument } from "yaml";
-import { writeAtomically } from "../base/atomic_file.ts";
+import { removeInterruptedWrites, writeAtomically } from "../base/atomic_file.ts";
 import { withDirectoryLock } from "../base/directory_lock.ts";
 import { MurError, reasonOf } from "../base/errors.ts";
 import { isRootedError } from "../base/rooted_error.ts";
@@ -117,6 +117,8 @@ export async function setConfigValue(
     // What is written must load again.
     parseConfiguration(changed, file, scope, "/");
     try {
+      // What a writer that was killed left behind may hold a credential.
+      removeInterruptedWrites(directory);
       writeAtomically(real, changed, { mode: 0o600 });
     } catch (error) {
       throw new MurError(

@@ -146,6 +146,41 @@ Deno.test("a refused change leaves the file byte for byte", async () => {
   }
 });
 
+Deno.test("what a killed writer left is removed by the next one, and nothing else", async () => {
+  const root = await Deno.makeTempDir();
+  const file = `${root}/config.yaml`;
+  try {
+    const kept = ["config.yaml", ".mur-notes.tmp", "a.tmp", ".mur-0123456789abcdeg.tmp"];
+    for (const name of kept) await Deno.writeTextFile(`${root}/${name}`, "registry: {default: a}\n");
+    await Deno.mkdir(`${root}/.mur-00000000000000aa.tmp`);
+    // The writer stops where the content is written and has no name yet.
+    const script = `
+      const { writeAtomically } = await import(${JSON.stringify(import.meta.resolve("../base/atomic_file.ts"))});
+      const { RootedDir } = await import(${JSON.stringify(import.meta.resolve("../base/rooted_dir.ts"))});
+      RootedDir.prototype.rename = () => Deno.kill(Deno.pid, "SIGKILL");
+      writeAtomically(${JSON.stringify(file)}, "credentials: {A: sk-1}", { mode: 0o600 });
+    `;
+    const { signal } = await new Deno.Command(Deno.execPath(), {
+      args: ["eval", "--config", decodeURIComponent(new URL("../deno.json", import.meta.url).pathname), script],
+      stdout: "null",
+      stderr: "null",
+    }).output();
+    assert.equal(signal, "SIGKILL");
+    const left = [...Deno.readDirSync(root)].filter(({ isFile, name }) => isFile && !kept.includes(name));
+    assert.equal(left.length, 1);
+    assert.equal(await Deno.readTextFile(`${root}/${left[0]!.name}`), "credentials: {A: sk-1}");
+
+    await setConfigValue(file, "registry.default", "b", "global");
+    assert.deepEqual(
+      [...Deno.readDirSync(root)].map(({ name }) => name).sort(),
+      [...kept, ".mur-00000000000000aa.tmp"].sort(),
+    );
+    assert.deepEqual(parse(await Deno.readTextFile(file)), { registry: { default: "b" } });
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
 Deno.test("a file that is a link is changed where it lies", async () => {
   const root = await Deno.realPath(await Deno.makeTempDir());
   try {

@@ -25,6 +25,21 @@ function stagingName(): string {
   return `.mur-${Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("")}.tmp`;
 }
 
+const STAGING_NAME = /^\.mur-[0-9a-f]{16}\.tmp$/;
+
+/**
+ * Removes the staging files of writers that were killed. The caller holds a lock that every writer of the directory takes,
+ * so that none of them is in use.
+ *
+ * @throws {RootedError}
+ */
+export function removeInterruptedWrites(path: string): void {
+  using dir = openParent(path);
+  for (const { name, kind } of dir.readDir()) {
+    if (kind === "file" && STAGING_NAME.test(name)) dir.unlink(name);
+  }
+}
+
 /** Has failures name the file that was to be written: nobody knows the staging file beside it. */
 function naming(file: string, write: () => void): void {
   try {
