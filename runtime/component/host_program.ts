@@ -6,13 +6,14 @@
  */
 import { writeAtomically } from "../../base/atomic_file.ts";
 import { reasonOf } from "../../base/errors.ts";
-import { embeddedComponentHost } from "../../base/program.ts";
+import { denoDirectory, embeddedComponentHost } from "../../base/program.ts";
 import { sha256Hex } from "../../artifact/sha256.ts";
 
-const ENTRY = new URL("./host/main.ts", import.meta.url);
+const HOST = new URL("./host/", import.meta.url);
+const BUILDER = new URL("./build_host.ts", import.meta.url);
 
-/** What the host is made of besides its own folder. */
-const SHARED = ["frames.ts", "growth_globals.ts"];
+/** What the script depends on besides the host's own folder. */
+const SHARED = ["frames.ts", "growth_globals.ts", "build_host.ts"];
 
 /**
  * The script; `null` in a compiled binary, which starts itself in a hidden mode instead.
@@ -31,7 +32,7 @@ export async function componentHostScript(): Promise<string | null> {
   } catch (cause) {
     if (!(cause instanceof Deno.errors.NotFound)) throw cause;
   }
-  const script = await bundle();
+  const script = await makeComponentHost();
   try {
     Deno.mkdirSync(target.slice(0, target.lastIndexOf("/")), { recursive: true });
     writeAtomically(target, script, { durable: false });
@@ -44,28 +45,29 @@ export async function componentHostScript(): Promise<string | null> {
 
 async function sourceHash(): Promise<string> {
   const files: URL[] = SHARED.map((name) => new URL(`./${name}`, import.meta.url));
-  for await (const { name } of Deno.readDir(new URL("./", ENTRY))) {
-    if (name.endsWith(".ts") && !name.endsWith("_test.ts")) files.push(new URL(name, ENTRY));
+  for await (const { name } of Deno.readDir(HOST)) {
+    if (name.endsWith(".ts") && !name.endsWith("_test.ts")) files.push(new URL(name, HOST));
   }
   files.sort((a, b) => (a.href < b.href ? -1 : 1));
   const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
   return (await sha256Hex(new TextEncoder().encode(texts.join("\0")))).slice(0, 16);
 }
 
-async function bundle(): Promise<string> {
-  const esbuild = await import("esbuild");
-  try {
-    const result = await esbuild.build({
-      entryPoints: [decodeURIComponent(ENTRY.pathname)],
-      bundle: true,
-      write: false,
-      format: "iife",
-      platform: "neutral",
-      target: "esnext",
-      legalComments: "none",
-    });
-    return result.outputFiles[0]!.text;
-  } finally {
-    await esbuild.stop();
-  }
+/**
+ * Makes the script from the sources of a checkout.
+ *
+ * @throws {Error} As {@linkcode componentHostScript}.
+ */
+export async function makeComponentHost(): Promise<string> {
+  const cache = denoDirectory();
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", "--frozen", "--allow-all", BUILDER.href],
+    // The credentials of whoever starts a session are no business of a bundler's.
+    clearEnv: true,
+    env: { DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1", ...(cache === null ? {} : { DENO_DIR: cache }) },
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  if (!success) throw new Error(`the component host cannot be made: ${decoder.decode(stderr)}`);
+  return decoder.decode(stdout);
 }
