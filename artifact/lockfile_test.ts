@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { MurError } from "../base/errors.ts";
-import { canFillDisk, onSmallDisk } from "../tests/support/full_disk.ts";
+import { canMount, onSmallDisk } from "../tests/support/own_mounts.ts";
 import {
   EMPTY_LOCK,
   findPin,
@@ -351,7 +351,7 @@ Deno.test("a writer killed at any moment leaves a whole lock", async () => {
   });
 });
 
-Deno.test("a full disk fails the update and keeps the lock that was there", { ignore: !canFillDisk() }, async () => {
+Deno.test("a full disk fails the update and keeps the lock that was there", { ignore: !canMount() }, async () => {
   const output = await onSmallDisk(`
     const { updateLock, readLock, pinArtifact, EMPTY_LOCK } = await import(${JSON.stringify(LOCK_MODULE)});
     const path = DIRECTORY + "/murmur.lock";

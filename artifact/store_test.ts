@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { MurError } from "../base/errors.ts";
-import { canFillDisk, onSmallDisk } from "../tests/support/full_disk.ts";
+import { canMount, onSmallDisk } from "../tests/support/own_mounts.ts";
 import type { ArtifactMetadata } from "./artifact_metadata.ts";
 import { formatMetadata, parseMetadata } from "./artifact_metadata.ts";
 import { sha256Hex } from "./sha256.ts";
@@ -377,7 +377,7 @@ Deno.test("every point at which a writer can die is taken back or finished by th
 
 Deno.test(
   "a full disk fails the write with E-IO-003 and keeps the artifact that was there",
-  { ignore: !canFillDisk() },
+  { ignore: !canMount() },
   async () => {
     const output = await onSmallDisk(`
     const { ArtifactStore } = await import(${JSON.stringify(STORE_MODULE)});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { canFillDisk, onSmallDisk } from "../tests/support/full_disk.ts";
+import { canMount, onSmallDisk } from "../tests/support/own_mounts.ts";
 import { writeAtomically, writeAtomicallyIn } from "./atomic_file.ts";
 import { RootedDir } from "./rooted_dir.ts";
 
@@ -77,7 +77,7 @@ Deno.test(
 
 Deno.test({
   name: "a full disk is told with the name of the file that was to be written",
-  ignore: !canFillDisk(),
+  ignore: !canMount(),
   fn: async () => {
     const module = JSON.stringify(new URL("atomic_file.ts", import.meta.url).href);
     const told = await onSmallDisk(`

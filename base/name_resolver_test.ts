@@ -1,49 +1,9 @@
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
-import { createSocket } from "node:dgram";
+import { nameServer } from "../tests/support/name_server.ts";
 import { formatIpAddress } from "./ip_address.ts";
 import { createNameResolver, parseHosts, parseResolvConf, type Resolution, searchedNames } from "./name_resolver.ts";
 
-const NXDOMAIN = 3;
 const SERVFAIL = 2;
-type Answer = { readonly a?: string; readonly aaaa?: readonly number[]; readonly rcode?: number } | "silent";
-
-/** A name server over UDP that answers from a table and notes what it was asked. */
-async function nameServer(address: string, table: Readonly<Record<string, Answer>>, port = 0) {
-  const socket = createSocket("udp4");
-  const asked: string[] = [];
-  socket.on("message", (query, remote) => {
-    const labels: string[] = [];
-    let at = 12;
-    while (query[at]! !== 0) {
-      labels.push(query.subarray(at + 1, at + 1 + query[at]!).toString());
-      at += query[at]! + 1;
-    }
-    const type = query.readUInt16BE(at + 1);
-    const name = labels.join(".").toLowerCase();
-    asked.push(`${name} ${type === 1 ? "A" : "AAAA"}`);
-    const answer = table[name] ?? { rcode: NXDOMAIN };
-    if (answer === "silent") return;
-    const head = Buffer.from(query.subarray(0, at + 5));
-    head[2] = 0x81;
-    head[3] = 0x80 | (answer.rcode ?? 0);
-    head.writeUInt16BE(0, 8);
-    head.writeUInt16BE(0, 10);
-    const data = type === 1 ? answer.a?.split(".").map(Number) : answer.aaaa;
-    head.writeUInt16BE(data === undefined ? 0 : 1, 6);
-    const record = data === undefined ? [] : [0xc0, 0x0c, 0, type, 0, 1, 0, 0, 0, 60, 0, data.length, ...data];
-    socket.send(Buffer.concat([head, Buffer.from(record)]), remote.port, remote.address);
-  });
-  await new Promise<void>((resolve, reject) => {
-    socket.once("error", reject);
-    socket.bind(port, address, resolve);
-  });
-  return {
-    port: socket.address().port,
-    asked,
-    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => socket.close(() => resolve())),
-  };
-}
 
 const texts = (resolution: Resolution) => {
   assert.equal(resolution.kind, "found");

@@ -12,6 +12,7 @@ import {
 import { bareHalf } from "../../artifact/artifact_name.ts";
 import { openPackage, selectComponent } from "../../artifact/package.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
+import { requireIdentity } from "../../artifact/publication.ts";
 import { type ArtifactStore, globalStore, projectStore } from "../../artifact/store.ts";
 import { readZipEntry } from "../../artifact/zip_archive.ts";
 import { MurError } from "../../base/errors.ts";
@@ -121,6 +122,7 @@ async function fromArchive(
       );
     }
     const opened = await openPackage(loaded.bytes, label, search.maxBytes);
+    requireIdentity(opened.manifest, name, source.version, `the archive of ${label}`);
     const read = async (path: string) => {
       const entry = opened.archive.entries.get(path.replace(/^(\.\/)+/, ""));
       if (entry === undefined) throw new MurError("E-IO-001", `${label} does not contain ${path}`);

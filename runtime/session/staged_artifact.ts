@@ -8,6 +8,7 @@ import type { ArtifactManifest } from "../../artifact/manifest/artifact_manifest
 import type { ArtifactEntry } from "../../artifact/manifest/capsule_manifest.ts";
 import { type ArtifactPackage, openPackage, readPayload } from "../../artifact/package.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
+import { requireIdentity } from "../../artifact/publication.ts";
 import {
   type ArtifactStore,
   hashMismatch,
@@ -122,6 +123,8 @@ export async function stageArtifact(entry: ArtifactEntry, staging: ArtifactStagi
   const unplatformed = unplatformedNativeWarning(artifact);
   if (unplatformed !== null) staging.warn(unplatformed);
   const opened = await openPackage(bytes, label, staging.maxBytes);
+  // A store is only as good as whoever filled it: what runs under a name is what was published under it.
+  requireIdentity(opened.manifest, entry.bareName, entry.version, `the archive of ${label}`);
   return {
     entry,
     manifestText: opened.manifest.text,

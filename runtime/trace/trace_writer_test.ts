@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { MurError } from "../../base/errors.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
-import { canFillDisk, onSmallDisk } from "../../tests/support/full_disk.ts";
+import { canMount, onSmallDisk } from "../../tests/support/own_mounts.ts";
 import type { TraceEventBody, TraceEventType } from "./trace_event.ts";
 import { parseTrace } from "./trace_reader.ts";
 import { tokenId } from "./trace_redaction.ts";
@@ -405,7 +405,7 @@ Deno.test("the trace is readable by its owner only", () =>
 
 Deno.test({
   name: "a full disk: tolerated lines are survived, others end the session, and no line is ever torn or joined",
-  ignore: !canFillDisk(),
+  ignore: !canMount(),
   fn: async () => {
     const module = new URL("./trace_writer.ts", import.meta.url).href;
     const rooted = new URL("../../base/rooted_dir.ts", import.meta.url).href;

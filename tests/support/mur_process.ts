@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { type OwnMount, withOwnMounts } from "./own_mounts.ts";
 
 const MAIN = new URL("../../cli/main.ts", import.meta.url).pathname;
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
@@ -20,6 +21,8 @@ export interface MurOptions {
   readonly home: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
+  /** What it sees mounted; see {@linkcode canMount}. */
+  readonly mounts?: readonly OwnMount[];
 }
 
 /** The command line that starts `mur` from this checkout. */
@@ -41,7 +44,8 @@ export function murEnvironment(options: Pick<MurOptions, "home" | "env">): Recor
 
 /** Starts `mur` with piped streams. */
 export function spawnMur(args: readonly string[], options: MurOptions): Deno.ChildProcess {
-  const [program, ...rest] = murCommand(args);
+  const command = murCommand(args);
+  const [program, ...rest] = options.mounts === undefined ? command : withOwnMounts(options.mounts, command);
   return new Deno.Command(program, {
     args: rest,
     cwd: options.cwd,
