@@ -255,6 +255,16 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     manifest: capsule({ artifacts: [toolEntry("broken-tool")] }),
     says: /broken-tool/,
   },
+  "a component that wants what no runtime serves": {
+    code: "E-RUN-002",
+    manifest: capsule({ artifacts: [toolEntry("wishing-tool")] }),
+    says: /tool 'wishing-tool' imports 'murmur:wishes\/wish@9\.0\.0', which the runtime does not serve/,
+  },
+  "a component that wants a version no runtime serves": {
+    code: "E-RUN-002",
+    manifest: capsule({ artifacts: [toolEntry("future-tool")] }),
+    says: /tool 'future-tool' imports 'murmur:text\/chunks@0\.9\.0', the runtime serves 'murmur:text\/chunks@0\.1\.0'/,
+  },
   "a damaged archive": {
     code: "E-REG-002",
     manifest: capsule({ artifacts: [toolEntry("trap-tool")] }),
@@ -339,6 +349,34 @@ Deno.test("each launch that cannot be is refused with its code, and nothing of i
     project,
     "process-driver",
     await packedArtifact({ name: "process-driver", runtime: "driver", files: { "capsule.wasm": processDriver } }),
+  );
+  const importing = async (name: string, packageText: string, path: string) =>
+    await installRaw(
+      project,
+      name,
+      await packedArtifact({
+        name,
+        runtime: "tool",
+        files: {
+          "capsule.wasm": await textGuest({
+            world: `world tool { import ${path}; export murmur:tool/run@0.1.0; }\n${packageText}`,
+            module: `(module (import "${path}" "ask" (func $ask)) (memory (export "memory") 2)
+              (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) unreachable)
+              (func (export "murmur:tool/run@0.1.0#run") (param i32 i32 i32 i32 i32 i32) (result i32)
+                call $ask unreachable))`,
+          }),
+        },
+      }),
+    );
+  await importing(
+    "wishing-tool",
+    "package murmur:wishes@9.0.0 { interface wish { ask: func(); } }",
+    "murmur:wishes/wish@9.0.0",
+  );
+  await importing(
+    "future-tool",
+    "package murmur:text@0.9.0 { interface chunks { ask: func(); } }",
+    "murmur:text/chunks@0.9.0",
   );
   await installRaw(
     project,

@@ -14,6 +14,7 @@ import {
   toolEntry,
   type TraceLine,
 } from "../support/agent_project.ts";
+import { canMount } from "../support/own_mounts.ts";
 
 const ENVELOPE = ["event_type", "event_id", "parent_id", "session_id", "timestamp"];
 const INFERENCE = ["turn", "task_id", "input_tokens", "output_tokens", "decision", "stop_reason", "tool_name"];
@@ -362,4 +363,39 @@ Deno.test("steps of a trace can be listed, and a run without calls has none", as
   const steps = await project.mur(["trace", "steps"]);
   assert.equal(steps.status, 0, steps.stderr);
   assert.match(steps.stdout, /sh/);
+});
+
+Deno.test("a disk that fills up while a session runs ends it, and what was written before can be read", {
+  ignore: !canMount(),
+}, async () => {
+  await using project = await agentProject(capsule({ inference: { max_turns: 100 } }));
+  await Deno.mkdir(`${project.murmur}/records`, { mode: 0o700 });
+  // The disk is gone when the run is over.
+  const kept = `${project.root}/kept`;
+  await Deno.mkdir(kept);
+  const unknown = { name: "no-such-tool" };
+  const run = await project.run({
+    task: { turns: Array(40).fill({ calls: Array(20).fill(unknown) }) },
+    mounts: [{ at: `${project.murmur}/records`, kilobytes: 128, keep: kept }],
+  });
+  assert.equal(run.status, 1, run.stderr);
+  assert.match(run.stdout, /\nstatus: {2}failed\n$/);
+  assert.match(run.stderr, /^error\[E-RUN-007\]: trace write failed: cannot write trace\.jsonl: no space is left$/m);
+  for (const name of ["sessions", "running"]) assert.deepEqual([...Deno.readDirSync(`${project.murmur}/${name}`)], []);
+
+  const text = await Deno.readTextFile(`${kept}${project.project}/workdir/${run.sessionId}/trace.jsonl`);
+  assert.ok(text.endsWith("}\n"));
+  const lines = text.trimEnd().split("\n").map((line) => JSON.parse(line) as TraceLine);
+  assert.deepEqual([...new Set(lines.map(({ event_type }) => event_type))].slice(0, 4), [
+    "session_start",
+    "task_start",
+    "inference",
+    "tool_call",
+  ]);
+  assert.ok(lines.length > 100, String(lines.length));
+  await Deno.remove(`${project.murmur}/records`);
+  await Deno.rename(kept, `${project.murmur}/records`);
+  const shown = await project.mur(["trace", "show", run.sessionId!]);
+  assert.equal(shown.status, 0, shown.stderr);
+  assert.match(shown.stdout, /no-such-tool/);
 });

@@ -6,6 +6,7 @@
  */
 import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
+import { openPackage, readPayload } from "../../artifact/package.ts";
 import {
   agentProject,
   type AgentRun,
@@ -14,6 +15,7 @@ import {
   shownResults,
   toolEntry,
 } from "../support/agent_project.ts";
+import { packedArtifact } from "../support/packed_artifact.ts";
 
 /** A run whose one turn makes the calls, with their results. */
 async function results(
@@ -97,6 +99,47 @@ Deno.test("a call that may not run is answered with its reason, unfenced, and th
   );
   assert.equal(run.events("session_end")[0]!.total_tool_calls, 9);
   assert.equal(run.events("session_end")[0]!.total_shell_calls, 0);
+});
+
+Deno.test("a tool whose schema cannot be checked is called all the same, and told of once a session", async () => {
+  await using project = await agentProject(capsule({
+    artifacts: [toolEntry("odd-required"), toolEntry("odd-root"), toolEntry("probe-tool")],
+  }));
+  const probeArchive = await Deno.readFile(`${project.murmur}/artifacts/probe-tool/1.0.0/probe-tool-1.0.0.mur.zip`);
+  const component = (await readPayload(await openPackage(probeArchive, "probe-tool", 1 << 28)))!;
+  const schemas = { "odd-required": { type: "object", required: "operation" }, "odd-root": { type: "array" } };
+  for (const [name, schema] of Object.entries(schemas)) {
+    await project.write(
+      `${name}.mur.zip`,
+      await packedArtifact({
+        name,
+        runtime: "tool",
+        manifest: `input_schema: ${JSON.stringify(schema)}\n`,
+        files: { "capsule.wasm": component },
+      }),
+    );
+    const installed = await project.mur(["install", "-g", `./${name}.mur.zip`]);
+    assert.equal(installed.status, 0, installed.stderr);
+  }
+  const letters = { input: { operation: "letters", size: 2 } };
+  const { run, results: answers } = await results(project.run({
+    task: {
+      turns: [
+        { calls: [{ name: "odd-required", ...letters }, { name: "odd-root", ...letters }, { name: "odd-root" }] },
+        { calls: [{ name: "odd-required", ...letters }, probe({ size: 2 })] },
+        { show: "results" },
+      ],
+    },
+  }));
+  assert.deepEqual(answers.map(({ error }) => error), [false, false, true, false, true]);
+  assert.equal(answers[0]!.text, fenced("odd-required", "bb"));
+  const told = run.stderr.matchAll(
+    /warning\[W-RUN-004\]: the input_schema of tool '([^']+)' cannot be checked: ([^;]+);/g,
+  );
+  assert.deepEqual([...told].map(([, tool, why]) => [tool, why]), [
+    ["odd-required", "its 'required' is not a list of strings"],
+    ["odd-root", "its root is not an object schema"],
+  ]);
 });
 
 Deno.test("shell commands: exit codes pass, long output is cut and kept, words are split for other binaries", async () => {

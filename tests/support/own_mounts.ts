@@ -7,24 +7,32 @@
 
 /** A small disk at a directory, or a file in the place of another one. */
 export type OwnMount =
-  | { readonly at: string; readonly kilobytes: number }
+  /** What the disk holds at the end is copied into the directory `keep`. */
+  | { readonly at: string; readonly kilobytes: number; readonly keep?: string }
   | { readonly at: string; readonly file: string };
 
 const SCRIPT = `
+keep=
 while [ "$1" != -- ]; do
   case $1 in
-    disk) mount -t tmpfs -o "size=$2k" tmpfs "$3" || exit 99 ;;
+    disk)
+      mount -t tmpfs -o "size=$2k" tmpfs "$3" || exit 99
+      if [ -n "$4" ]; then keep=$4 from=$3; fi ;;
     file) mount --bind "$2" "$3" || exit 99 ;;
   esac
-  shift 3
+  shift 4
 done
 shift
-exec "$@"`;
+if [ -z "$keep" ]; then exec "$@"; fi
+"$@"
+status=$?
+cp -a "$from/." "$keep" || exit 99
+exit $status`;
 
-/** The command line that runs another one among mounts of its own. */
+/** The command line that runs another one among mounts of its own. At most one disk is kept. */
 export function withOwnMounts(mounts: readonly OwnMount[], command: readonly string[]): [string, ...string[]] {
   const wanted = mounts.flatMap((mount) =>
-    "file" in mount ? ["file", mount.file, mount.at] : ["disk", String(mount.kilobytes), mount.at]
+    "file" in mount ? ["file", mount.file, mount.at, ""] : ["disk", `${mount.kilobytes}`, mount.at, mount.keep ?? ""]
   );
   return ["unshare", "-r", "-m", "sh", "-c", SCRIPT, "sh", ...wanted, "--", ...command];
 }
