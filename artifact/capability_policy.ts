@@ -240,10 +240,13 @@ export function judgeCapabilities(manifest: CapsuleManifest, options: JudgementO
 
 /** Check 12: `shell.staged_runtime` needs a sealed floor to be staged into. @throws {MurError} `E-CAP-004`. */
 export function judgeStagedRuntime(manifest: CapsuleManifest, floor: ContainmentClass): void {
-  if (manifest.capabilities.stagedRuntime.length === 0 || floor === "sealed") return;
+  const { stagedRuntime } = manifest.capabilities;
+  if (stagedRuntime.length === 0 || floor === "sealed") return;
+  const binaries = stagedRuntime.map(({ binary }) => `'${shownValue(binary)}'`).join(", ");
   throw new MurError(
     "E-CAP-004",
-    `capabilities.shell.staged_runtime is declared under the containment floor '${floor}': only a sealed root takes one`,
+    `capabilities.shell.staged_runtime is declared for ${binaries} under the containment floor '${floor}': only a sealed ` +
+      "root takes one",
     at(
       manifest.place("capabilities.shell.staged_runtime"),
       "declare capabilities.containment: sealed, or remove staged_runtime",

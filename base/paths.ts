@@ -19,3 +19,8 @@ export function absolutePath(cwd: string, path: string): string {
 export function parentDirectory(path: string): string {
   return path.slice(0, path.lastIndexOf("/")) || "/";
 }
+
+/** Whether an absolute path is a folder or lies in it, component by component: `/a/bc` does not lie in `/a/b`. */
+export function isAtOrBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}

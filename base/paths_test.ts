@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { absolutePath, parentDirectory } from "./paths.ts";
+import { absolutePath, isAtOrBelow, parentDirectory } from "./paths.ts";
 
 Deno.test("a path is taken against the current directory and resolved as text", () => {
   for (
@@ -19,4 +19,10 @@ Deno.test("a path is taken against the current directory and resolved as text", 
 Deno.test("the parent of an entry of the root is the root", () => {
   assert.equal(parentDirectory("/a/b"), "/a");
   assert.equal(parentDirectory("/a"), "/");
+});
+
+Deno.test("a path lies in a folder by whole components", () => {
+  for (const path of ["/a", "/a/b", "/a/b/c"]) assert.ok(isAtOrBelow(path, "/a"), path);
+  for (const path of ["/", "/ab", "/b/a"]) assert.ok(!isAtOrBelow(path, "/a"), path);
+  for (const path of ["/", "/a"]) assert.ok(isAtOrBelow(path, "/"), path);
 });

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { judgeCapabilities, lowerCapabilities } from "../artifact/capability_policy.ts";
+import { judgeCapabilities, judgeStagedRuntime, lowerCapabilities } from "../artifact/capability_policy.ts";
 import { type Configuration, readConfiguration } from "../artifact/configuration.ts";
 import { readWorkspaceEnvFile, type Variables } from "../artifact/env_file.ts";
 import { LOCK_NAME, type LockFile, readLock } from "../artifact/lockfile.ts";
-import type { CapsuleManifest } from "../artifact/manifest/capsule_manifest.ts";
+import type { CapsuleManifest, ContainmentClass } from "../artifact/manifest/capsule_manifest.ts";
 import { manifestWarnings } from "../artifact/manifest/manifest_warnings.ts";
 import { murVersionNotice, readCapsuleManifest } from "../artifact/manifest/parse_capsule_manifest.ts";
 import { refuseUnsupported } from "../artifact/manifest/unsupported.ts";
@@ -21,7 +21,10 @@ import { publicDoorWarning } from "../runtime/door/public_door_warning.ts";
 import { strongerClass } from "../runtime/session/launch_options.ts";
 import { projectRoot } from "../artifact/project_root.ts";
 import { preopen, preopenLine } from "../runtime/session/scope_report.ts";
+import { parentDirectory } from "../base/paths.ts";
 import { decideContainment } from "../sandbox/containment_class.ts";
+import { resolveHostPaths, sessionExecutables } from "../sandbox/host_paths.ts";
+import { judgeScripts } from "../sandbox/script_reachability.ts";
 import { artifactChecklist, type ChecklistLine, mismatchText } from "./artifact_checklist.ts";
 import type { CliContext } from "./context.ts";
 import { requiredVariables, spawnClosure } from "./environment_requirements.ts";
@@ -91,6 +94,7 @@ export async function doctor(context: CliContext, flags: DoctorFlags): Promise<n
   reportGrants(examination);
   reportDoor(examination, flags.bind);
   reportWarnings(examination);
+  await reportHostRefusals(examination);
   await reportRoost(examination);
   const unmet = await reportEnvironment(examination);
   await reportRoster(context, directory);
@@ -140,8 +144,13 @@ function block(context: CliContext, title: string, lines: readonly string[]): vo
   context.stdout.line("");
 }
 
+/** The containment class that manifest and configuration ask for. */
+function declaredFloor({ manifest, configuration }: Pick<Examination, "manifest" | "configuration">): ContainmentClass {
+  return strongerClass(configuration.containment, manifest.capabilities.containment) ?? "advisory";
+}
+
 function reportContainment({ context, manifest, configuration }: Examination): void {
-  const floor = strongerClass(configuration.containment, manifest.capabilities.containment) ?? "advisory";
+  const floor = declaredFloor({ manifest, configuration });
   const decision = decideContainment(manifest, floor);
   const spawns = manifest.capabilities.shellAllow.length > 0;
   block(context, "Containment", [
@@ -244,6 +253,33 @@ function reportWarnings(examination: Examination): void {
     ...gatewayWarnings(manifest, policy, foundCredentials(examination), config),
   ];
   for (const warning of warnings) if (SHOWN_WARNINGS.has(warning.code)) context.warn(warning);
+}
+
+/** What a run would refuse because of this host and its configuration, each by itself (spec session 3.1, 12 to 15). */
+async function reportHostRefusals({ context, manifest, configuration, directory, env }: Examination): Promise<void> {
+  const floor = declaredFloor({ manifest, configuration });
+  const path = env.get("PATH") ?? "";
+  const { root, config } = context.home();
+  const checks: readonly (() => unknown)[] = [
+    () => judgeStagedRuntime(manifest, floor),
+    () => judgeScripts(manifest, floor, path),
+    () =>
+      resolveHostPaths(configuration.hostPaths, {
+        file: configuration.global?.file ?? config,
+        home: parentDirectory(root),
+        murmurHome: root,
+        workdir: `${directory}/workdir`,
+        executables: sessionExecutables(manifest.capabilities, path),
+      }),
+  ];
+  for (const check of checks) {
+    try {
+      await check();
+    } catch (error) {
+      if (!(error instanceof MurError)) throw error;
+      warnOfRefusal(context, error);
+    }
+  }
 }
 
 /** Where each gateway's key would come from, by bare artifact name; values are not looked at. */

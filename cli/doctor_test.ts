@@ -377,6 +377,31 @@ Deno.test("a capability that a run refuses is a warning ahead of it", async () =
   });
 });
 
+Deno.test("what a run refuses for its floor, its scripts and the operator's directories is told, each by itself", async () => {
+  await withProject({
+    "murmur.yaml":
+      `${SCRIPT}capabilities: { shell: { allow: [lint], staged_runtime: [{ binary: lint, source_path: /x, pin: a }] } }\n`,
+  }, async ({ run, home, directory }) => {
+    await Deno.writeTextFile(`${home}/.murmur/config.yaml`, "host_paths: [{ path: /nowhere/at/all, access: read }]\n");
+    await writeFiles(directory, { "bin/lint": "#!/usr/bin/env python3\n" });
+    await Deno.chmod(`${directory}/bin/lint`, 0o755);
+    const refusals = (context: TestContext) =>
+      [...context.err().matchAll(/^\[mur doctor\] warning\[(E-[A-Z]+-\d+)\]: .*; mur run refuses this capsule$/gm)]
+        .map(([, code]) => code);
+    const advisory = await run({}, { PATH: `${directory}/bin` });
+    assert.deepEqual(refusals(advisory), ["E-CAP-004", "E-IO-003"]);
+    assert.match(advisory.err(), /config\.yaml: host_paths\[0\], '\/nowhere\/at\/all', does not exist/);
+    assert.match(advisory.err(), /'advisory'/);
+    assert.equal(advisory.status, 0);
+
+    await Deno.writeTextFile(`${home}/.murmur/config.yaml`, "containment: sealed\n");
+    await writeFiles(directory, { "murmur.yaml": `${SCRIPT}capabilities: { shell: { allow: [lint] } }\n` });
+    const sealed = await run({}, { PATH: `${directory}/bin` });
+    assert.deepEqual(refusals(sealed).filter((code) => code !== "E-CAP-003"), ["E-CAP-006"]);
+    assert.equal(sealed.status, 0);
+  });
+});
+
 Deno.test("unset variables of env.allow and of references are E-CAP-014 and name the capsule; .env and empty values count as set", async () => {
   const manifest = `${AGENT}artifacts:\n  - ${
     DRIVER.replace("keyless: true", "api_key: '${API_KEY}'")

@@ -14,12 +14,14 @@ import {
 import { backgroundCommandWarning, manifestWarnings } from "../../artifact/manifest/manifest_warnings.ts";
 import { refuseUnsupported } from "../../artifact/manifest/unsupported.ts";
 import { MurError } from "../../base/errors.ts";
+import { judgeScripts } from "../../sandbox/script_reachability.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
 import { type CredentialSource, findCredential } from "../inference/credential_source.ts";
 import {
   credentialLookup,
   credentialWarnings,
   effectiveLifecycle,
+  grantedHostPaths,
   type LaunchPlan,
   planScope,
 } from "./stage_session.ts";
@@ -41,7 +43,15 @@ export interface ExplainedScope {
 export async function explainScope(plan: LaunchPlan, walls: readonly string[]): Promise<ExplainedScope> {
   const lifecycle = effectiveLifecycle(plan);
   judgeForScopeReport(plan.manifest);
-  return { report: planScope(plan, walls), refusal: await judge(plan, lifecycle) };
+  const granted = await grantedHostPaths(plan).catch(asRefusal);
+  const hostPaths = granted instanceof MurError ? [] : granted;
+  const refusal = await judge(plan, lifecycle) ?? (granted instanceof MurError ? granted : null);
+  return { report: planScope(plan, walls, hostPaths), refusal };
+}
+
+function asRefusal(cause: unknown): MurError {
+  if (cause instanceof MurError) return cause;
+  throw cause;
 }
 
 async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecycle"]): Promise<MurError | null> {
@@ -58,11 +68,11 @@ async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecy
     ];
     for (const warning of warnings) if (warning !== null) options.warn(warning);
     judgeStagedRuntime(manifest, plan.floor);
+    judgeScripts(manifest, plan.floor, plan.env.get("PATH") ?? "");
     refuseUnsupported({ ...manifest, lifecycle });
     return null;
   } catch (cause) {
-    if (cause instanceof MurError) return cause;
-    throw cause;
+    return asRefusal(cause);
   }
 }
 

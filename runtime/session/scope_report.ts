@@ -7,6 +7,7 @@
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import type { ArtifactEntry, CapsuleManifest, ContainmentClass } from "../../artifact/manifest/capsule_manifest.ts";
 import { AGGREGATE_REASON } from "../../sandbox/containment_class.ts";
+import type { HostPathGrant } from "../../sandbox/host_paths.ts";
 
 /** What the host and the launch add to the manifest. */
 export interface ScopeFacts {
@@ -21,6 +22,8 @@ export interface ScopeFacts {
   readonly landlockAbi: number | null;
   /** `~/.murmur/state`. */
   readonly stateRoot: string;
+  /** The operator's directories that commands may use. */
+  readonly hostPaths: readonly HostPathGrant[];
   readonly trustedFiles: { readonly guarded: readonly string[]; readonly unguarded: readonly string[] };
   /** Walls around the component host. */
   readonly componentHost: readonly string[];
@@ -73,7 +76,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     declared_needs: [],
     pinned_programs: [],
     name_resolution: [],
-    host_paths: [],
+    host_paths: facts.hostPaths.map(({ path, access, credentials }) => ({ path, access, credentials })),
     exports_files: manifest.exports.files === null
       ? null
       : { root: manifest.exports.files.root, mode: "read-only", max_bytes: manifest.exports.files.maxBytes },
@@ -163,6 +166,11 @@ export function preopenLine(entry: JsonObject): string {
   return `${artifact} (${role}): ${what}`;
 }
 
+function hostPathLine({ path, access, credentials }: JsonObject): string {
+  const reached = strings(credentials);
+  return `${path} (${access})${reached.length === 0 ? "" : `, reaches credentials: ${reached.join(", ")}`}`;
+}
+
 /** The report for people (spec containment 16.1), from the JSON form, so that the two cannot differ. */
 export function scopeText(report: JsonObject): string {
   const boundary = report.filesystem_boundary as JsonObject;
@@ -210,7 +218,7 @@ export function scopeText(report: JsonObject): string {
       objects(report.state_stores).map(({ artifact, store, host_path }) => `${artifact}: ${store} -> ${host_path}`),
     ),
     ...list("artifact config", strings(report.configured_artifacts)),
-    ...list("host paths", objects(report.host_paths).map(({ path, access }) => `${path} (${access})`)),
+    ...list("host paths", objects(report.host_paths).map(hostPathLine)),
     ...list("trust store", strings(report.trust_store)),
     ...list("name resolution", strings(report.name_resolution)),
     ...list("trusted files", [

@@ -43,6 +43,8 @@ import { newId } from "../../base/ids.ts";
 import { absolutePath, parentDirectory } from "../../base/paths.ts";
 import { projectRoot } from "../../artifact/project_root.ts";
 import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
+import { type HostPathGrant, resolveHostPaths, sessionExecutables } from "../../sandbox/host_paths.ts";
+import { judgeScripts } from "../../sandbox/script_reachability.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
 import { type CredentialLookup, type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
@@ -172,7 +174,11 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
 }
 
 /** The scope report of a plan, `walls` being those of the component host. */
-export function planScope(plan: LaunchPlan, walls: readonly string[]): JsonObject {
+export function planScope(
+  plan: LaunchPlan,
+  walls: readonly string[],
+  hostPaths: readonly HostPathGrant[],
+): JsonObject {
   const { manifest, floor } = plan;
   const containment = decideContainment(manifest, floor);
   return scopeReport(manifest, {
@@ -184,10 +190,29 @@ export function planScope(plan: LaunchPlan, walls: readonly string[]): JsonObjec
     usernsGrant: containment.usernsGrant,
     landlockAbi: containment.landlockAbi,
     stateRoot: plan.options.home.state,
+    hostPaths,
     trustedFiles: trustedFilesReport(plan),
     componentHost: walls,
     readOnlyAdvisoryFor: readOnlyInterpreters(manifest.capabilities),
   });
+}
+
+/** The operator's `host_paths` as this launch grants them. @throws {MurError} `E-IO-003`. */
+export async function grantedHostPaths(plan: LaunchPlan): Promise<readonly HostPathGrant[]> {
+  const { configuration, manifest, options, source, env } = plan;
+  const { root, config } = options.home;
+  return await resolveHostPaths(configuration.hostPaths, {
+    file: configuration.global?.file ?? config,
+    home: parentDirectory(root),
+    murmurHome: root,
+    workdir: options.workdir === null ? defaultWorkdirRoot(source) : absolutePath(options.cwd, options.workdir),
+    executables: sessionExecutables(manifest.capabilities, env.get("PATH") ?? ""),
+  });
+}
+
+/** Where a launch without `--workdir` makes its work folder. */
+function defaultWorkdirRoot({ directory }: ManifestSource): string {
+  return `${directory === "/" ? "" : directory}/workdir`;
 }
 
 /** Trusted files that lie where commands may write; nothing guards those against commands yet. */
@@ -224,6 +249,8 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   const containment = decideContainment(manifest, plan.floor, trustedFilesReport(plan).unguarded);
   if (containment.refusal !== null) throw containment.refusal;
   judgeStagedRuntime(manifest, plan.floor);
+  judgeScripts(manifest, plan.floor, env.get("PATH") ?? "");
+  const hostPaths = await grantedHostPaths(plan);
   if (containment.aggregateRefusal !== null) throw containment.aggregateRefusal;
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
   for (const warning of containment.stagingWarnings) warn(warning);
@@ -255,7 +282,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     prompt: manifest.inference === null ? { kind: "none" } : promptSource(options.systemPrompt, manifest.inference),
     resumed,
     ledger,
-    scope: planScope(plan, await components.walls()),
+    scope: planScope(plan, await components.walls(), hostPaths),
     workdirRoot,
     workdir,
     trusted: plan.trusted,
@@ -302,7 +329,7 @@ async function readPins(
 async function workFolder(plan: LaunchPlan, sessionId: string): Promise<{ workdirRoot: string; workdir: string }> {
   const { options, source } = plan;
   if (options.workdir === null) {
-    const root = `${source.directory === "/" ? "" : source.directory}/workdir`;
+    const root = defaultWorkdirRoot(source);
     return { workdirRoot: root, workdir: `${root}/${sessionId}` };
   }
   const workdir = absolutePath(options.cwd, options.workdir);

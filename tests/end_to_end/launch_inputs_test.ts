@@ -146,3 +146,34 @@ Deno.test(".env of the workspace gives defaults, never what steers the runtime",
   const plain = environmentSeen(skipped);
   assert.deepEqual([plain.FROM_FILE, plain.SET, plain.QUOTED], [undefined, undefined, undefined]);
 });
+
+Deno.test("directories the operator grants are judged before anything is made, and reported", async () => {
+  await using project = await agentProject(capsule());
+  const data = `${project.root}/data`;
+  await Deno.mkdir(data);
+  await Deno.symlink(data, `${project.home}/link`);
+  const configure = (...entries: readonly JsonObject[]) =>
+    Deno.writeTextFile(`${project.murmur}/config.yaml`, JSON.stringify({ host_paths: entries }), { mode: 0o600 });
+
+  await configure({ path: data, access: "read" }, { path: `${data}/absent`, access: "read-write" });
+  const [refused, explained] = await Promise.all([project.run({ task: "x" }), project.mur(["run", "--explain-scope"])]);
+  assert.equal(refused.status, 1);
+  assert.match(
+    refused.stderr,
+    /^error\[E-IO-003\]: .*config\.yaml: host_paths\[1\], '.*\/data\/absent', does not exist$/m,
+  );
+  assert.equal(explained.status, 0);
+  assert.match(explained.stdout + explained.stderr, /E-IO-003[^\n]*host_paths\[1\]/);
+  for (const name of ["sessions", "records", "running"]) {
+    await assert.rejects(Deno.stat(`${project.murmur}/${name}`), Deno.errors.NotFound, name);
+  }
+  await configure({ path: project.project, access: "read-write" });
+  const inside = await project.run({ task: "x", workdir: project.project });
+  assert.match(inside.stderr, /^error\[E-IO-003\]: .*lies in the work folder/m);
+
+  await configure({ path: "~/link", access: "read-write" });
+  const run = await project.run({ task: "x" });
+  assert.equal(run.status, 0, run.stderr);
+  const { host_paths } = run.events("session_start")[0]!.effective_grants as { host_paths: JsonObject[] };
+  assert.deepEqual(host_paths, [{ path: data, access: "read-write", credentials: [] }]);
+});

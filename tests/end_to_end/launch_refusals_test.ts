@@ -191,6 +191,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
         staged_runtime: [{ binary: "sh", source_path: "/opt/x", pin: "1" }],
       },
     }),
+    says: /for 'sh' under the containment floor 'advisory'/,
   },
   "a declared cgroup limit": {
     code: "E-RUN-012",
