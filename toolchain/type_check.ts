@@ -9,11 +9,11 @@ import type { ComponentRole } from "./bundle.ts";
 import { defaultExportProblem } from "./default_export.ts";
 
 /** Where the guest library's sources appear to the compiler. */
-export const GUEST = "/murmur:guest";
+const GUEST = "/murmur:guest";
 const LIB = "/murmur:lib";
 
 /** The language's own library, without the DOM. */
-export const LIBS: readonly string[] = ["lib.es2025.d.ts", "lib.esnext.disposable.d.ts"];
+const LIBS: readonly string[] = ["lib.es2025.d.ts", "lib.esnext.disposable.d.ts"];
 
 /**
  * Text of one of TypeScript's declaration files as it is true in a component: `Intl` keeps its types, which other
@@ -64,7 +64,7 @@ async function realPath(entry: string): Promise<string> {
 }
 
 /** Options and files of a compiler that knows ECMAScript and the guest library, and nothing else. */
-export function guestCompiler(
+function guestCompiler(
   typescript: typeof ts,
   types: Readonly<Record<string, string>>,
   lib: Readonly<Record<string, string>>,
