@@ -55,6 +55,7 @@ export type Precompile = (
   context: CliContext,
   metadata: ArtifactMetadata,
   component: Uint8Array<ArrayBuffer>,
+  archiveSha256: string,
 ) => Promise<unknown>;
 
 /** Artifacts that are fetched at the same time. */
@@ -371,12 +372,12 @@ function report(context: CliContext, { name, version, path, source }: InstalledA
 async function translate(installation: Installation, installed: readonly InstalledArtifact[]): Promise<void> {
   const { context, flags, precompile } = installation;
   if (flags.precompile === false) return;
-  for (const { metadata, component } of installed) {
+  for (const { metadata, component, sha256 } of installed) {
     if (component === null || !PRECOMPILED_ROLES.includes(metadata.role)) continue;
     const reference = `${metadata.name}@${metadata.version}`;
     const progress = context.progress(`compiling ${reference}`);
     try {
-      await precompile(context, metadata, component);
+      await precompile(context, metadata, component, sha256);
     } catch (error) {
       context.stderr.line(`warning: ${reference} is installed but does not compile: ${reasonOf(error)}`);
     } finally {

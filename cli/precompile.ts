@@ -5,6 +5,7 @@
  */
 import { inspectArchive } from "../artifact/publication.ts";
 import { openPackage } from "../artifact/package.ts";
+import { sha256Hex } from "../artifact/sha256.ts";
 import { readArchive } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
 import { MurError, reasonOf } from "../base/errors.ts";
@@ -81,7 +82,8 @@ async function precompileArchive(
     }
     const { metadata, payload } = await inspectArchive(bytes, path, maxBytes);
     if (refusal !== null) throw refusal;
-    return { path, name, version, outcome: await precompileComponent(context, metadata, payload!) };
+    const outcome = await precompileComponent(context, metadata, payload!, await sha256Hex(bytes));
+    return { path, name, version, outcome };
   } catch (error) {
     if (!(error instanceof MurError)) throw error;
     context.stderr.line(`warning: ${path}: ${reasonOf(error)}`);

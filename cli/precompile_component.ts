@@ -11,11 +11,18 @@ import type { CliContext } from "./context.ts";
 /** What was done. */
 export type PrecompileOutcome = "compiled" | "already stored";
 
-/** Translates a component unless its translation is stored. @throws {MurError} `E-RUN-001` */
+/**
+ * Translates a component unless its translation is stored.
+ *
+ * @param archiveSha256 Hash of the archive it lies in: a launch that knows it need not unpack the archive. `null` without
+ * one.
+ * @throws {MurError} `E-RUN-001`
+ */
 export async function precompileComponent(
   context: CliContext,
   metadata: Pick<ArtifactMetadata, "name" | "role">,
   component: Uint8Array<ArrayBuffer>,
+  archiveSha256: string | null,
 ): Promise<PrecompileOutcome> {
   const { TranspileCache } = await import("../runtime/component/transpile_cache.ts");
   const { TRANSLATION_VERSION } = await import("../runtime/component/translation_version.ts");
@@ -23,7 +30,9 @@ export async function precompileComponent(
   const sha256 = await sha256Hex(component);
   prepareMurmurHome(home);
   const stored = await exists(`${home.compiled}/${sha256}.${TRANSLATION_VERSION}`);
-  await new TranspileCache(home.compiled).translate(component, sha256, `${metadata.role} '${metadata.name}'`);
+  const cache = new TranspileCache(home.compiled);
+  await cache.translate(component, sha256, `${metadata.role} '${metadata.name}'`);
+  if (archiveSha256 !== null) cache.remember("archive", archiveSha256, sha256);
   return stored ? "already stored" : "compiled";
 }
 

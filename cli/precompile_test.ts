@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { sha256Hex } from "../artifact/sha256.ts";
+import { TranspileCache } from "../runtime/component/transpile_cache.ts";
 import { testContext, withTempDir, writeFiles } from "../tests/support/cli_context.ts";
 import { EMPTY_COMPONENT, packedArtifact } from "../tests/support/packed_artifact.ts";
 import { precompile } from "./precompile.ts";
@@ -17,6 +19,10 @@ Deno.test("components of tools, drivers and hooks are translated once; the rest 
     const first = context();
     assert.equal(await precompile(first, {}, "t.mur.zip", "s.mur.zip", "c.mur.zip"), 0);
     assert.equal(first.out(), "compiled        t@1.0.0\nnot wasm        s@1.0.0\nnot wasm        c@1.0.0\n");
+    // A launch finds the translation by the archive alone.
+    const archive = await sha256Hex(await Deno.readFile(`${directory}/t.mur.zip`));
+    const cache = new TranspileCache(`${directory}/home/.murmur/compiled`);
+    assert.equal(cache.remembered("archive", archive), await sha256Hex(EMPTY_COMPONENT));
     const second = context();
     assert.equal(
       await precompile(second, { json: true }, "./t.mur.zip", "bad.mur.zip", "broken.mur.zip", "gone.mur.zip"),

@@ -128,7 +128,7 @@ async function makeHome(archives: readonly string[]): Promise<void> {
   }
   const capsule = await component("probe_capsule", "capsule");
   await Deno.writeFile(`${PREPARED}probe_capsule.wasm`, capsule);
-  await precompileComponent(context, { name: "probe-capsule", role: "capsule" }, capsule);
+  await precompileComponent(context, { name: "probe-capsule", role: "capsule" }, capsule, null);
   await Deno.writeFile(`${PREPARED}trap_tool.wasm`, await textTool("unreachable"));
 }
 
