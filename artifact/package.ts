@@ -199,7 +199,7 @@ function filledSlot(name: string, field: string): Warning {
     code: "W-BLD-001",
     source: null,
     message: `${field} names '${name}', which is packed already`,
-    details: ["→ remove the declaration"],
+    details: ["remove the declaration"],
   };
 }
 
@@ -213,7 +213,7 @@ export function payloadWarnings(packaging: ArtifactManifest["packaging"], names:
       code: "W-BLD-002",
       source: null,
       message: `${others} beside 'capsule.wasm' never runs`,
-      details: ["→ keep one component at the root of the archive"],
+      details: ["keep one component at the root of the archive"],
     });
   }
   const sources = names.filter((name) => {
@@ -227,7 +227,7 @@ export function payloadWarnings(packaging: ArtifactManifest["packaging"], names:
       code: "W-BLD-003",
       source: null,
       message: `a compiled artifact packs build inputs: ${sources.map((name) => `'${name}'`).join(", ")}`,
-      details: ["→ remove them from requires_files"],
+      details: ["remove them from requires_files"],
     });
   }
   return warnings;

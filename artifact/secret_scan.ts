@@ -70,6 +70,6 @@ export function secretWarnings(text: string, file: string): readonly Warning[] {
     code: "W-SEC-004",
     source: null,
     message: `${file}: field '${field}' at line ${line} looks like a secret written out (${shown})`,
-    details: ["→ everyone who gets the artifact can read it; write ${NAME} and set the value where it runs"],
+    details: ["everyone who gets the artifact can read it; write ${NAME} and set the value where it runs"],
   }));
 }

@@ -76,12 +76,24 @@ export function formatError(error: MurError): string {
   return lines.join("\n");
 }
 
+/** Where every code is explained, one heading each. */
+const CODE_LIST = "https://github.com/murmur-nexus/murmur/blob/main/docs/codes.md";
+
+/** Address of a code's explanation. */
+export function codeLink(code: ErrorCode | WarningCode): string {
+  return `${CODE_LIST}#${code.toLowerCase()}`;
+}
+
+/** Warnings whose hint and link stand on lines of their own (spec diagnostics 1.2). */
+const LINKED_BELOW = /^W-BLD-|^W-SEC-004$/;
+
 /** Renders a warning for stderr, without a trailing newline. */
 export function formatWarning(warning: Warning): string {
-  const prefix = warning.source === null ? "" : `[${warning.source}] `;
-  const lines = [`${prefix}warning[${warning.code}]: ${warning.message}`];
-  for (const detail of warning.details ?? []) lines.push(`  ${detail}`);
-  return lines.join("\n");
+  const { code, source, message, details = [] } = warning;
+  const start = `${source === null ? "" : `[${source}] `}warning[${code}]: ${message}`;
+  return LINKED_BELOW.test(code)
+    ? [start, ...[...details, codeLink(code)].map((line) => `  → ${line}`)].join("\n")
+    : [`${start} (${codeLink(code)})`, ...details.map((line) => `  ${line}`)].join("\n");
 }
 
 /**

@@ -14,7 +14,7 @@ import { refuseUnsupported } from "../artifact/manifest/unsupported.ts";
 import { hostPlatformTag } from "../artifact/platform.ts";
 import { type ArtifactStore, globalStore, projectStore, type StoreListing } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
-import { formatWarning, MurError, type WarningCode } from "../base/errors.ts";
+import { codeLink, formatWarning, MurError, type WarningCode } from "../base/errors.ts";
 import { type FoundCredential, gatewayWarnings } from "../runtime/inference/gateway_warnings.ts";
 import { judgeMurmurNames } from "../runtime/component/served_interfaces.ts";
 import { publicDoorWarning } from "../runtime/door/public_door_warning.ts";
@@ -172,7 +172,8 @@ function reportContainment({ context, manifest, configuration }: Examination): v
 /** Prints a refusal of `mur run` ahead of it; it does not change the exit status (spec cli 11.5). */
 function warnOfRefusal(context: CliContext, error: MurError): void {
   const where = error.place === undefined ? "" : ` (${error.place.file}:${error.place.line})`;
-  context.stderr.line(`[mur doctor] warning[${error.code}]: ${error.message}${where}; mur run refuses this capsule`);
+  const message = `${error.message}${where}; mur run refuses this capsule`;
+  context.stderr.line(`[mur doctor] warning[${error.code}]: ${message} (${codeLink(error.code)})`);
   if (error.hint !== undefined) context.stderr.line(`  hint: ${error.hint}`);
 }
 

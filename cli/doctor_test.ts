@@ -372,7 +372,10 @@ Deno.test("a floor this host does not meet is reported with the reason and does 
 Deno.test("a capability that a run refuses is a warning ahead of it", async () => {
   await withProject({ "murmur.yaml": `${SCRIPT}capabilities: { filesystem: { scope: ../up } }\n` }, async ({ run }) => {
     const context = await run();
-    assert.match(context.err(), /\[mur doctor\] warning\[E-CAP-002\]: .*; mur run refuses this capsule\n/);
+    assert.match(
+      context.err(),
+      /\[mur doctor\] warning\[E-CAP-002\]: .*; mur run refuses this capsule \(\S+#e-cap-002\)\n/,
+    );
     assert.equal(context.status, 0);
   });
 });
@@ -386,7 +389,11 @@ Deno.test("what a run refuses for its floor, its scripts and the operator's dire
     await writeFiles(directory, { "bin/lint": "#!/usr/bin/env python3\n" });
     await Deno.chmod(`${directory}/bin/lint`, 0o755);
     const refusals = (context: TestContext) =>
-      [...context.err().matchAll(/^\[mur doctor\] warning\[(E-[A-Z]+-\d+)\]: .*; mur run refuses this capsule$/gm)]
+      [
+        ...context.err().matchAll(
+          /^\[mur doctor\] warning\[(E-[A-Z]+-\d+)\]: .*; mur run refuses this capsule \(\S+\)$/gm,
+        ),
+      ]
         .map(([, code]) => code);
     const advisory = await run({}, { PATH: `${directory}/bin` });
     assert.deepEqual(refusals(advisory), ["E-CAP-004", "E-IO-003"]);

@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { formatWarning } from "../../base/errors.ts";
+import { codeLink, formatWarning } from "../../base/errors.ts";
 import { parseCapsuleManifest } from "./parse_capsule_manifest.ts";
 import { alignmentDistance, isNewerVersion, nearestKey, unknownKeyWarnings } from "./unknown_keys.ts";
 
 const HEAD = "name: desk\nversion: '1.0'\n";
 
+const LINK = ` (${codeLink("W-SEC-019")})`;
+
+/** The warnings of a manifest as they are printed, without the address each ends with. */
 function lines(text: string, runningVersion = "1.2.3"): string[] {
-  return parseCapsuleManifest(text, "murmur.yaml", { runningVersion }).warnings.map(formatWarning);
+  return parseCapsuleManifest(text, "murmur.yaml", { runningVersion }).warnings.map((warning) => {
+    const line = formatWarning(warning);
+    assert.ok(line.endsWith(LINK), line);
+    return line.slice(0, -LINK.length);
+  });
 }
 
 Deno.test("an unknown key is reported with its block and the nearest known key", () => {
