@@ -37,15 +37,16 @@ else (await import("./mur_program.ts")).start(import.meta.url);
   await Deno.writeTextFile(
     `${ROOT}/dist/mur_program.ts`,
     `import { hiddenModeOf, setEmbeddedPrograms } from "../base/program.ts";
-import { main } from "../cli/main.ts";
 export async function start(bundle: string): Promise<void> {
+  const mode = hiddenModeOf(Deno.args);
+  if (mode === "component-host") return void await import("../runtime/component/host/main.ts");
   setEmbeddedPrograms({
     componentHost: ${JSON.stringify(await componentHostScript())},
     confineHelper: ${JSON.stringify(await confineHelper())},
     bundle,
   });
-  if (hiddenModeOf(Deno.args) === "translate-component") await import("../runtime/component/translate_main.ts");
-  else Deno.exit(await main(Deno.args));
+  if (mode === "translate-component") await import("../runtime/component/translate_main.ts");
+  else Deno.exit(await (await import("../cli/main.ts")).main(Deno.args));
 }
 `,
   );
