@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { sameBytes } from "../base/bytes.ts";
 import { writeAtomically } from "../base/atomic_file.ts";
 import { ioError, MurError } from "../base/errors.ts";
 import { murmurHome } from "../base/murmur_home.ts";
@@ -73,7 +74,7 @@ export async function layDown(carried: string, directory: string): Promise<strin
   try {
     const bytes = Deno.readFileSync(carried);
     const target = `${directory}/${await confineBinaryName(bytes)}`;
-    if (!sameBytes(readOrNull(target), bytes)) {
+    if (!holds(target, bytes)) {
       Deno.mkdirSync(directory, { recursive: true, mode: 0o700 });
       writeAtomically(target, bytes, { mode: 0o700 });
     }
@@ -93,20 +94,17 @@ export async function isTrustedCopy(path: string, own: string): Promise<boolean>
       const stat = await Deno.lstat(place);
       if (stat.uid !== 0 || stat.isSymlink || (stat.mode ?? 0o777) & 0o022) return false;
     }
-    return sameBytes(readOrNull(path), await Deno.readFile(own));
+    return holds(path, await Deno.readFile(own));
   } catch {
     return false;
   }
 }
 
-function readOrNull(path: string): Uint8Array<ArrayBuffer> | null {
+/** Whether a file is there and holds exactly these bytes. */
+function holds(path: string, bytes: Uint8Array): boolean {
   try {
-    return Deno.readFileSync(path);
+    return sameBytes(Deno.readFileSync(path), bytes);
   } catch {
-    return null;
+    return false;
   }
-}
-
-function sameBytes(a: Uint8Array | null, b: Uint8Array): boolean {
-  return a !== null && a.length === b.length && a.every((byte, index) => byte === b[index]);
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { MurError, reasonOf } from "../base/errors.ts";
+import { isJsonObject } from "../base/json_value.ts";
 import { type CommandEnd, type CommandStart, type RunningCommand, startCommand } from "./command_runner.ts";
 
 /** A native tool's answer. */
@@ -19,10 +20,6 @@ export const NATIVE_OUTPUT_LIMIT = 67_108_864;
 /** What a native tool reads: the call's input as JSON text in `data`, and no log. */
 export function nativeToolInput(input: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify({ data: JSON.stringify(input), log_path: null }));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Reads what a tool wrote. Pure. */
@@ -42,7 +39,7 @@ export function readNativeToolOutput(
   } catch {
     return { status: byExit, summary: `native tool '${name}' completed`, data: output.stdout };
   }
-  const { status, summary, data } = isObject(json) ? json : { status: null, summary: null, data: null };
+  const { status, summary, data } = isJsonObject(json) ? json : { status: null, summary: null, data: null };
   return {
     status: status === "passed" || status === "failed" ? status : "error",
     summary: typeof summary === "string" ? summary : null,

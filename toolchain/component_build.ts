@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { sameBytes } from "../base/bytes.ts";
 import { ioError, MurError, reasonOf } from "../base/errors.ts";
 import { type Assets, assets } from "./assets.ts";
 import { bundleComponent, type ComponentRole } from "./bundle.ts";
@@ -80,10 +81,6 @@ async function makeDirectory(): Promise<string> {
   } catch (error) {
     throw ioError("make a temporary directory", error);
   }
-}
-
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
 
 /** Has the component read by the transpiler that will load it. */

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { MurError } from "../../base/errors.ts";
 import { createHttpClient, type HttpClient } from "../../base/http_client.ts";
 import { type LocalAnswer, withLocalServer } from "../../tests/support/local_server.ts";
 import { sha256Hex } from "../sha256.ts";
@@ -12,6 +11,7 @@ import {
   parseRepository,
   releaseArchives,
 } from "./github_source.ts";
+import { withCode } from "../../tests/support/error_code.ts";
 
 const BOUNDS = { registryRequest: 2_000 };
 const TOKEN = "ghp_secretsecretsecret";
@@ -29,15 +29,6 @@ function releasesAt(client: HttpClient, url: string, token: string | null = TOKE
 }
 
 const WANTED = { name: "a", version: "1.0.0", platform: "linux-x86_64" };
-
-function withCode(code: string, pattern: RegExp) {
-  return (error: unknown) => {
-    assert.ok(error instanceof MurError, String(error));
-    assert.equal(error.code, code);
-    assert.match(`${error.message}\n${error.hint ?? ""}`, pattern);
-    return true;
-  };
-}
 
 function unanswered(answer: SourceAnswer, pattern: RegExp) {
   assert.equal(answer.kind, "unanswered");

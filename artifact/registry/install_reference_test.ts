@@ -2,15 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { MurError } from "../../base/errors.ts";
 import { parseInstallReference } from "./install_reference.ts";
-
-function withCode(code: string, pattern: RegExp) {
-  return (error: unknown) => {
-    assert.ok(error instanceof MurError, String(error));
-    assert.equal(error.code, code);
-    assert.match(`${error.message}\n${error.hint ?? ""}`, pattern);
-    return true;
-  };
-}
+import { withCode } from "../../tests/support/error_code.ts";
 
 Deno.test("an install reference is a file, a release, or an artifact, told apart in that order", () => {
   for (const path of ["./x", "../x", "/x", "./github:a/b@c", "dir/x.mur.zip", "github:a/b@c.mur.zip"]) {

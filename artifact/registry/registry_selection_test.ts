@@ -1,15 +1,6 @@
 import assert from "node:assert/strict";
-import { MurError } from "../../base/errors.ts";
 import { readRegistryBlock, selectRegistry } from "./registry_selection.ts";
-
-function withCode(code: string, pattern: RegExp) {
-  return (error: unknown) => {
-    assert.ok(error instanceof MurError, String(error));
-    assert.equal(error.code, code);
-    assert.match(`${error.message}\n${error.hint ?? ""}`, pattern);
-    return true;
-  };
-}
+import { withCode } from "../../tests/support/error_code.ts";
 
 Deno.test("the registry is the flag's, else remote_url's, else the default's, else the global store", () => {
   const none = { remoteUrl: null, default: null };

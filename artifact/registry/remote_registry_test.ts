@@ -2,35 +2,17 @@ import assert from "node:assert/strict";
 import { MurError } from "../../base/errors.ts";
 import { createHttpClient, type HttpClient } from "../../base/http_client.ts";
 import { type LocalAnswer, withLocalServer } from "../../tests/support/local_server.ts";
-import { type ArtifactMetadata, formatMetadata } from "../artifact_metadata.ts";
+import { formatMetadata } from "../artifact_metadata.ts";
 import { sha256Hex } from "../sha256.ts";
 import { parseRegistryUrl, RemoteRegistry } from "./remote_registry.ts";
+import { withCode } from "../../tests/support/error_code.ts";
+import { NATIVE_METADATA } from "../../tests/support/packed_artifact.ts";
 
 const BOUNDS = { registryRequest: 2_000 };
 const utf8 = (text: string) => new TextEncoder().encode(text);
 const json = (value: unknown, status = 200) => Response.json(value, { status });
 const missing = () => json({ message: "Not Found" }, 404);
 const WANTED = { name: "a", version: "1.0.0", platform: "linux-x86_64" };
-
-function withCode(code: string, pattern: RegExp) {
-  return (error: unknown) => {
-    assert.ok(error instanceof MurError, String(error));
-    assert.equal(error.code, code);
-    assert.match(`${error.message}\n${error.hint ?? ""}`, pattern);
-    return true;
-  };
-}
-
-const METADATA: ArtifactMetadata = {
-  name: "a",
-  version: "1.0.0",
-  kind: "native",
-  role: "tool",
-  platforms: [["linux", "x86_64"]],
-  description: null,
-  tags: [],
-  contracts: null,
-};
 
 function registryAt(client: HttpClient, url: string, bounds = BOUNDS) {
   return new RemoteRegistry({ url: `${url}/`, apiKey: "nexus-key", send: client.send, bounds });
@@ -39,7 +21,7 @@ function registryAt(client: HttpClient, url: string, bounds = BOUNDS) {
 Deno.test("publishing posts the archive with name, version, kind and platform, and the key as bearer", async () => {
   const answer: LocalAnswer = async () => json({ artifact_id: "a@1.0.0", sha256: await sha256Hex(utf8("zip")) }, 201);
   await withLocalServer(answer, async ({ url, seen }, client) => {
-    await registryAt(client, url).publish(METADATA, utf8("zip"));
+    await registryAt(client, url).publish(NATIVE_METADATA, utf8("zip"));
     assert.equal(seen[0]!.method, "POST");
     assert.equal(seen[0]!.path, "/v1/artifacts?name=a&version=1.0.0&runtime=native&platform=linux-x86_64");
     assert.equal(seen[0]!.authorization, "Bearer nexus-key");
@@ -67,7 +49,7 @@ Deno.test("the registry's refusals of a publish have their codes", async () => {
   ];
   for (const [response, code, pattern] of cases) {
     await withLocalServer(() => response, async ({ url, seen }, client) => {
-      await assert.rejects(() => registryAt(client, url).publish(METADATA, utf8("zip")), (error) => {
+      await assert.rejects(() => registryAt(client, url).publish(NATIVE_METADATA, utf8("zip")), (error) => {
         assert.ok(!String((error as MurError).message).includes("nexus-key"));
         return withCode(code, pattern)(error);
       });
@@ -116,9 +98,9 @@ Deno.test("a registry that is not there or stays silent is E-IO-003 within the t
 });
 
 Deno.test("a listing is the metadata of everything, or E-IO-003", async () => {
-  const listed = JSON.parse(formatMetadata(METADATA)).meta;
+  const listed = JSON.parse(formatMetadata(NATIVE_METADATA)).meta;
   await withLocalServer(() => json([listed]), async ({ url, seen }, client) => {
-    assert.deepEqual(await registryAt(client, url).list(), [METADATA]);
+    assert.deepEqual(await registryAt(client, url).list(), [NATIVE_METADATA]);
     assert.equal(seen[0]!.path, "/v1/artifacts");
   });
   for (const bad of [{}, [{}], ["x"], "x"]) {

@@ -1,19 +1,10 @@
 import assert from "node:assert/strict";
-import { MurError } from "../../base/errors.ts";
 import type { ArtifactSource, SourceAnswer } from "./artifact_source.ts";
 import type { RegistrySource } from "../configuration.ts";
 import { chainOrder, declaredSource, fetchFromChain, repositoryToken, sourcesOfScope } from "./source_chain.ts";
+import { withCode } from "../../tests/support/error_code.ts";
 
 const WANTED = { name: "a", version: "1.0.0", platform: "linux-x86_64" };
-
-function withCode(code: string, pattern: RegExp) {
-  return (error: unknown) => {
-    assert.ok(error instanceof MurError, String(error));
-    assert.equal(error.code, code);
-    assert.match(`${error.message}\n${error.hint ?? ""}`, pattern);
-    return true;
-  };
-}
 
 function fixedSource(label: string, answer: SourceAnswer, asked: string[] = []): ArtifactSource {
   return { label, fetch: () => (asked.push(label), Promise.resolve(answer)) };

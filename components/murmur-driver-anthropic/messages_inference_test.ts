@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { DriverRequest, DriverResponse, Message } from "murmur/driver";
 import {
+  answeredHistory,
   callsOf,
   driverRequest,
   notedWorld,
@@ -28,16 +29,6 @@ async function withProvider(use: (provider: ProviderServer) => Promise<void>): P
   await use(provider);
   assert.deepEqual(provider.problems, []);
   assert.deepEqual(provider.script, [], "not everything of the script was asked for");
-}
-
-/** The history after an answer and the results of its calls. */
-function after(messages: readonly Message[], response: DriverResponse, results: readonly string[] = []): Message[] {
-  const ids = callsOf(response).map((call) => String(call.id));
-  return [
-    ...messages,
-    { role: "assistant", content: response.content },
-    ...ids.map((id, index) => toolSays(id, results[index] ?? "", false)),
-  ];
 }
 
 Deno.test("a streamed answer: text as it comes, usage with what the cache gave", async () => {
@@ -109,9 +100,9 @@ Deno.test("tools over several turns: parallel calls, thinking kept with its sign
       ["list-files", { path: 'a "b" ü' }],
       ["g++", {}],
     ]);
-    messages = after(messages, first.response, ["3 files", ""]);
+    messages = answeredHistory(messages, first.response, ["3 files", ""]);
     const second = await infer(provider, driverRequest({ messages, tools }));
-    messages = after(messages, second.response, ["1 file"]);
+    messages = answeredHistory(messages, second.response, ["1 file"]);
     const third = await infer(provider, driverRequest({ messages, tools }));
     assert.equal(third.response.stop_reason, "end_turn");
     // The server compares every thinking block with what it sent; here only that they went back at all.

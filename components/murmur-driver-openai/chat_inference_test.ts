@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import type { DriverRequest, DriverResponse, Message } from "murmur/driver";
+import type { DriverRequest, Message } from "murmur/driver";
 import {
+  answeredHistory,
   callsOf,
   driverRequest,
   notedWorld,
@@ -46,15 +47,6 @@ async function withProvider(
 
 const compatible = { dialect: "compatible", key: null } as const;
 const request = (more: Partial<DriverRequest> = {}) => driverRequest({ model: GPT, ...more });
-
-function after(messages: readonly Message[], response: DriverResponse, results: readonly string[] = []): Message[] {
-  const ids = callsOf(response).map((call) => String(call.id));
-  return [
-    ...messages,
-    { role: "assistant", content: response.content },
-    ...ids.map((id, index) => toolSays(id, results[index] ?? "", false)),
-  ];
-}
 
 Deno.test("a streamed answer: text as it comes, usage with cached tokens beside the others", async () => {
   await withProvider(async (provider) => {
@@ -121,9 +113,9 @@ Deno.test("tools over several turns: parallel calls in pieces, results before wh
       ["list-files", { path: 'a "b" ü' }],
       ["g++", {}],
     ]);
-    messages = after(messages, first.response, ["3 files", ""]);
+    messages = answeredHistory(messages, first.response, ["3 files", ""]);
     const second = await infer(provider, request({ messages, tools }));
-    messages = [...after(messages, second.response, ["1 file"]), userSays("And now?")];
+    messages = [...answeredHistory(messages, second.response, ["1 file"]), userSays("And now?")];
     const third = await infer(provider, request({ messages, tools }));
     assert.equal(third.response.stop_reason, "end_turn");
     const sent = provider.requests[2]!.body.messages as { role: string }[];
@@ -192,7 +184,7 @@ Deno.test("servers that differ: no usage, usage unasked, no [DONE], `stop` after
       const ids = callsOf(first.response).map((call) => call.id);
       assert.equal(new Set(ids).size, 2);
       for (const id of ids) assert.match(String(id), /^[A-Za-z0-9]{9}$/);
-      const messages = after([userSays("go")], first.response, ["x", "y"]);
+      const messages = answeredHistory([userSays("go")], first.response, ["x", "y"]);
       await infer(provider, request({ model: LOCAL, tools, messages }));
     }, options);
   }
@@ -233,9 +225,9 @@ Deno.test("thinking is shown, kept, and sent back within the work it belongs to"
         member: reasoningMember,
         text: "I should look.",
       });
-      messages = after(messages, first.response, ["3"]);
+      messages = answeredHistory(messages, first.response, ["3"]);
       const second = await infer(provider, request({ model: LOCAL, messages, tools }));
-      messages = [...after(messages, second.response), userSays("Thanks")];
+      messages = [...answeredHistory(messages, second.response), userSays("Thanks")];
       await infer(provider, request({ model: LOCAL, messages, tools }));
       await infer(provider, request({ model: LOCAL, messages, tools }), { replay_reasoning: "always" });
       const thoughts = provider.requests.map(({ body }) =>

@@ -103,3 +103,17 @@ export function toolNamed(name: string): ToolDefinition {
 export function callsOf(response: DriverResponse): readonly Readonly<Record<string, unknown>>[] {
   return response.content.filter((block) => block.type === "tool_call").map((block) => ({ ...block }));
 }
+
+/** The history after an answer and the results of its calls. */
+export function answeredHistory(
+  messages: readonly Message[],
+  response: DriverResponse,
+  results: readonly string[] = [],
+): Message[] {
+  const ids = callsOf(response).map((call) => String(call.id));
+  return [
+    ...messages,
+    { role: "assistant", content: response.content },
+    ...ids.map((id, index) => toolSays(id, results[index] ?? "", false)),
+  ];
+}

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { ArtifactMetadata } from "../../artifact/artifact_metadata.ts";
 import { writeZip } from "../../artifact/zip_writer.ts";
 
 /** What goes into an artifact; every file by its name in the archive. */
@@ -17,6 +18,18 @@ export interface PackedArtifactOptions {
 
 /** A component without imports and exports: enough to be stored, not to be run. */
 export const EMPTY_COMPONENT = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00);
+
+/** What a store says of a native tool `a@1.0.0` for one platform. */
+export const NATIVE_METADATA: ArtifactMetadata = {
+  name: "a",
+  version: "1.0.0",
+  kind: "native",
+  role: "tool",
+  platforms: [["linux", "x86_64"]],
+  description: null,
+  tags: [],
+  contracts: null,
+};
 
 /** Packs an artifact; a skill by default. */
 export async function packedArtifact(options: PackedArtifactOptions): Promise<Uint8Array<ArrayBuffer>> {

@@ -4,8 +4,9 @@
  *
  * @module
  */
+import { isJsonObject } from "../../base/json_value.ts";
 
-/** A JSON object. */
+/** A JSON object of which nothing is known. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A request as it arrived. */
@@ -17,10 +18,6 @@ export interface ProviderRequest {
   /** Header names as often as they came, lower-cased. */
   readonly headerNames: readonly string[];
   readonly body: JsonObject;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const isCount = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && (value as number) >= least;
@@ -70,7 +67,7 @@ const CACHE_KEYS = ["type", "ttl"];
 function cacheMark(found: Findings, block: JsonObject, where: string): number {
   const mark = block.cache_control;
   if (mark === undefined) return 0;
-  if (!found.check(isObject(mark) && mark.type === "ephemeral", `${where}.cache_control: not a mark`)) return 0;
+  if (!found.check(isJsonObject(mark) && mark.type === "ephemeral", `${where}.cache_control: not a mark`)) return 0;
   found.keys(mark as JsonObject, CACHE_KEYS, `${where}.cache_control`);
   found.check(block.type !== "thinking" && block.type !== "redacted_thinking", `${where}: thinking can't be marked`);
   return 1;
@@ -92,7 +89,7 @@ function anthropicAssistantBlock(found: Findings, block: JsonObject, where: stri
         isText(block.name) && TOOL_NAME.test(block.name),
         `${where}.name: should match '${TOOL_NAME.source}'`,
       );
-      found.check(isObject(block.input), `${where}.input: should be an object`);
+      found.check(isJsonObject(block.input), `${where}.input: should be an object`);
       return;
     case "thinking":
       found.keys(block, ["type", "thinking", "signature"], where);
@@ -121,7 +118,7 @@ function anthropicUserBlock(found: Findings, block: JsonObject, where: string): 
   if (content === undefined || isText(content)) return;
   if (!found.check(Array.isArray(content), `${where}.content: not a list`)) return;
   for (const [index, part] of (content as unknown[]).entries()) {
-    if (found.check(isObject(part), `${where}.content.${index}: not a block`)) {
+    if (found.check(isJsonObject(part), `${where}.content.${index}: not a block`)) {
       anthropicTextBlock(found, part as JsonObject, `${where}.content.${index}`);
     }
   }
@@ -135,7 +132,7 @@ function anthropicMessages(found: Findings, messages: readonly unknown[], memory
   let open: readonly unknown[] = [];
   for (const [index, message] of messages.entries()) {
     const where = `messages.${index}`;
-    if (!found.check(isObject(message), `${where}: not an object`)) return marks;
+    if (!found.check(isJsonObject(message), `${where}: not an object`)) return marks;
     const { role, content } = message as JsonObject;
     found.keys(message as JsonObject, ["role", "content"], where);
     found.check(
@@ -145,7 +142,7 @@ function anthropicMessages(found: Findings, messages: readonly unknown[], memory
     if (!found.check(Array.isArray(content) && content.length > 0, `${where}.content: must be a non-empty list`)) {
       continue;
     }
-    const blocks = (content as unknown[]).filter(isObject);
+    const blocks = (content as unknown[]).filter(isJsonObject);
     for (const [at, block] of blocks.entries()) {
       marks += cacheMark(found, block, `${where}.content.${at}`);
       if (role === "assistant") anthropicAssistantBlock(found, block, `${where}.content.${at}`, memory);
@@ -172,7 +169,7 @@ function anthropicMessages(found: Findings, messages: readonly unknown[], memory
   }
   const last = messages.at(-1);
   found.check(
-    (isObject(last) && last.role === "user") || memory.paused,
+    (isJsonObject(last) && last.role === "user") || memory.paused,
     "This model does not support assistant message prefill. The conversation must end with a user message.",
   );
   return marks;
@@ -185,7 +182,7 @@ function anthropicTools(found: Findings, tools: unknown): number {
   const names = new Set<unknown>();
   for (const [index, tool] of (tools as unknown[]).entries()) {
     const where = `tools.${index}`;
-    if (!found.check(isObject(tool), `${where}: not an object`)) continue;
+    if (!found.check(isJsonObject(tool), `${where}: not an object`)) continue;
     const fields = tool as JsonObject;
     found.keys(fields, ["name", "description", "input_schema", "cache_control"], where);
     found.check(
@@ -196,7 +193,7 @@ function anthropicTools(found: Findings, tools: unknown): number {
     names.add(fields.name);
     found.check(fields.description === undefined || isText(fields.description), `${where}.description: not a text`);
     found.check(
-      isObject(fields.input_schema) && fields.input_schema.type === "object",
+      isJsonObject(fields.input_schema) && fields.input_schema.type === "object",
       `${where}.input_schema.type: Field required`,
     );
     marks += cacheMark(found, fields, where);
@@ -237,7 +234,7 @@ export function anthropicProblems(request: ProviderRequest, memory: AnthropicMem
   if (body.system !== undefined && !isText(body.system)) {
     if (found.check(Array.isArray(body.system) && body.system.length > 0, "system: must be a non-empty list")) {
       for (const [index, block] of (body.system as unknown[]).entries()) {
-        if (!found.check(isObject(block) && block.type === "text", `system.${index}: not a text block`)) continue;
+        if (!found.check(isJsonObject(block) && block.type === "text", `system.${index}: not a text block`)) continue;
         anthropicTextBlock(found, block as JsonObject, `system.${index}`);
         marks += cacheMark(found, block as JsonObject, `system.${index}`);
       }
@@ -251,7 +248,7 @@ export function anthropicProblems(request: ProviderRequest, memory: AnthropicMem
   marks += anthropicTools(found, body.tools);
   found.check(marks <= 4, `A maximum of 4 blocks with cache_control may be provided. Found ${marks}.`);
   found.check(body.tool_choice === undefined || body.tools !== undefined, "tool_choice without tools");
-  if (isObject(body.thinking) && body.thinking.type === "enabled") {
+  if (isJsonObject(body.thinking) && body.thinking.type === "enabled") {
     found.check(
       isCount(body.thinking.budget_tokens, 1024) &&
         (body.thinking.budget_tokens as number) < (body.max_tokens as number),
@@ -281,12 +278,12 @@ function openAiCalls(found: Findings, calls: unknown, where: string): readonly u
   }
   return (calls as unknown[]).map((call, index) => {
     const at = `${where}.tool_calls.${index}`;
-    if (!found.check(isObject(call), `${at}: not an object`)) return null;
+    if (!found.check(isJsonObject(call), `${at}: not an object`)) return null;
     const fields = call as JsonObject;
     found.keys(fields, ["id", "type", "function", "extra_content"], at);
     found.check(isText(fields.id) && fields.id !== "" && fields.id.length <= 40, `${at}.id: 1 to 40 characters`);
     found.check(fields.type === "function", `${at}.type: must be 'function'`);
-    const target = isObject(fields.function) ? fields.function : {};
+    const target = isJsonObject(fields.function) ? fields.function : {};
     found.keys(target, ["name", "arguments"], `${at}.function`);
     found.check(isText(target.name) && TOOL_NAME.test(target.name), `${at}.function.name: invalid`);
     let parsed: unknown;
@@ -295,7 +292,7 @@ function openAiCalls(found: Findings, calls: unknown, where: string): readonly u
     } catch {
       parsed = undefined;
     }
-    found.check(isText(target.arguments) && isObject(parsed), `${at}.function.arguments: not a JSON object`);
+    found.check(isText(target.arguments) && isJsonObject(parsed), `${at}.function.arguments: not a JSON object`);
     return fields.id;
   });
 }
@@ -304,7 +301,7 @@ function openAiMessages(found: Findings, messages: readonly unknown[], rules: Op
   let open: unknown[] = [];
   for (const [index, message] of messages.entries()) {
     const where = `messages.${index}`;
-    if (!found.check(isObject(message), `${where}: not an object`)) return;
+    if (!found.check(isJsonObject(message), `${where}: not an object`)) return;
     const fields = message as JsonObject;
     if (fields.role !== "tool") {
       found.check(
@@ -403,8 +400,8 @@ export function openAiProblems(request: ProviderRequest, rules: OpenAiRules): re
     if (found.check(Array.isArray(body.tools) && body.tools.length > 0, "tools: empty")) {
       const names = new Set<unknown>();
       for (const [index, tool] of (body.tools as unknown[]).entries()) {
-        const fields = isObject(tool) ? tool : {};
-        const target = isObject(fields.function) ? fields.function : {};
+        const fields = isJsonObject(tool) ? tool : {};
+        const target = isJsonObject(fields.function) ? fields.function : {};
         found.keys(fields, ["type", "function"], `tools.${index}`);
         found.keys(target, ["name", "description", "parameters"], `tools.${index}.function`);
         found.check(fields.type === "function", `tools.${index}.type: must be 'function'`);
@@ -412,7 +409,7 @@ export function openAiProblems(request: ProviderRequest, rules: OpenAiRules): re
         found.check(!names.has(target.name), `tools.${index}.function.name: used twice`);
         names.add(target.name);
         found.check(
-          isObject(target.parameters) && target.parameters.type === "object",
+          isJsonObject(target.parameters) && target.parameters.type === "object",
           `tools.${index}.function.parameters: schema must be of type 'object'`,
         );
       }
