@@ -37,15 +37,19 @@ function warning(code: Warning["code"], message: string): Warning {
   return { code, source: "capsule-runtime", message };
 }
 
-/**
- * Decides for a manifest under a floor. Pure.
- *
- * @param unguarded Trusted files that lie where commands may write.
- */
+/** What a decision takes into account beside the manifest. */
+export interface ContainmentFacts {
+  /** Trusted files that lie where commands may write. */
+  readonly unguarded?: readonly string[];
+  /** Tools with a native implementation, known once artifacts are resolved: they are programs like any other. */
+  readonly nativeTools?: readonly string[];
+}
+
+/** Decides for a manifest under a floor. Pure. */
 export function decideContainment(
   manifest: CapsuleManifest,
   floor: ContainmentClass,
-  unguarded: readonly string[] = [],
+  { unguarded = [], nativeTools = [] }: ContainmentFacts = {},
 ): ContainmentDecision {
   const shortfall = floor === "advisory"
     ? null
@@ -58,11 +62,11 @@ export function decideContainment(
     tier: "none",
     shortfall,
     refusal: shortfall === null ? null : refusal(manifest, floor, shortfall),
-    aggregateRefusal: aggregateRefusal(manifest),
+    aggregateRefusal: aggregateRefusal(manifest, nativeTools),
     usernsGrant: null,
     landlockAbi: null,
     stagingWarnings: [],
-    launchWarnings: launchWarnings(manifest, unguarded),
+    launchWarnings: launchWarnings(manifest, unguarded, nativeTools),
   };
 }
 
@@ -78,13 +82,23 @@ function refusal(manifest: CapsuleManifest, floor: ContainmentClass, shortfall: 
   );
 }
 
-function launchWarnings(manifest: CapsuleManifest, unguarded: readonly string[]): Warning[] {
+function launchWarnings(
+  manifest: CapsuleManifest,
+  unguarded: readonly string[],
+  nativeTools: readonly string[],
+): Warning[] {
   const { capabilities } = manifest;
-  if (capabilities.shellAllow.length === 0) return [];
+  const programs = [
+    ...capabilities.shellAllow.length === 0 ? [] : ["capabilities.shell.allow is not empty"],
+    ...nativeTools.length === 0
+      ? []
+      : [`of the tools, ${nativeTools.map((name) => `'${name}'`).join(", ")} run natively`],
+  ];
+  if (programs.length === 0) return [];
   const warnings = [warning(
     "W-SEC-001",
-    "capabilities.shell.allow is not empty and no kernel mechanism contains commands here: what they may read, write, " +
-      "run and reach is advisory",
+    `${programs.join("; ")}: no kernel mechanism contains commands here, so what they may read, write, run and ` +
+      "reach is advisory",
   )];
   if (capabilities.shellAllow.includes("bash") && capabilities.networkAllow.length > 0) {
     warnings.push(warning(
@@ -107,10 +121,10 @@ function launchWarnings(manifest: CapsuleManifest, unguarded: readonly string[])
  * `E-RUN-012` for a written `cgroup_*` field that no cgroup enforces here; `null` when there is none (spec containment
  * 14.1).
  */
-function aggregateRefusal(manifest: CapsuleManifest): MurError | null {
+function aggregateRefusal(manifest: CapsuleManifest, nativeTools: readonly string[]): MurError | null {
   const { resources, shellAllow } = manifest.capabilities;
   const written = [...resources.declared].find((key) => key.startsWith("cgroup_"));
-  if (written === undefined || shellAllow.length === 0) return null;
+  if (written === undefined || (shellAllow.length === 0 && nativeTools.length === 0)) return null;
   const place = manifest.place(`capabilities.resources.${written}`);
   return new MurError(
     "E-RUN-012",

@@ -31,10 +31,25 @@ Deno.test("allowed commands are warned about with what is not enforced", () => {
   const { launchWarnings } = decideContainment(
     manifest("{ shell: { allow: [bash] }, network: { allow: [example.com] } }"),
     "advisory",
-    ["/p/murmur.yaml"],
+    { unguarded: ["/p/murmur.yaml"] },
   );
   assert.deepEqual(launchWarnings.map(({ code }) => code), ["W-SEC-001", "W-SEC-003", "W-SEC-033", "W-SEC-034"]);
   assert.match(launchWarnings[2]!.message, /\/p\/murmur\.yaml/);
+});
+
+Deno.test("a native tool is a program like any other", () => {
+  const facts = { nativeTools: ["lint", "format"], unguarded: ["/p/.env"] };
+  const { launchWarnings, aggregateRefusal } = decideContainment(
+    manifest("{ resources: { cgroup_pids_max: 4 } }"),
+    "advisory",
+    facts,
+  );
+  assert.deepEqual(launchWarnings.map(({ code }) => code), ["W-SEC-001", "W-SEC-033", "W-SEC-034"]);
+  assert.match(
+    launchWarnings[0]!.message,
+    /^of the tools, 'lint', 'format' run natively: no kernel mechanism contains commands here/,
+  );
+  assert.equal(aggregateRefusal?.code, "E-RUN-012");
 });
 
 Deno.test("a declared limit of all commands together is refused, since no cgroup holds it", () => {

@@ -46,7 +46,7 @@ export async function explainScope(plan: LaunchPlan, walls: readonly string[]): 
   const granted = await grantedHostPaths(plan).catch(asRefusal);
   const hostPaths = granted instanceof MurError ? [] : granted;
   const refusal = await judge(plan, lifecycle) ?? (granted instanceof MurError ? granted : null);
-  return { report: planScope(plan, walls, hostPaths), refusal };
+  return { report: planScope(plan, { walls, hostPaths, nativeTools: [] }), refusal };
 }
 
 function asRefusal(cause: unknown): MurError {

@@ -22,6 +22,8 @@ export interface ScopeFacts {
   readonly landlockAbi: number | null;
   /** `~/.murmur/state`. */
   readonly stateRoot: string;
+  /** Whether the session may start programs. */
+  readonly subprocesses: boolean;
   /** The operator's directories that commands may use. */
   readonly hostPaths: readonly HostPathGrant[];
   readonly trustedFiles: { readonly guarded: readonly string[]; readonly unguarded: readonly string[] };
@@ -34,7 +36,7 @@ export interface ScopeFacts {
 /** The report as a JSON object, its keys in the order of spec containment 16.2. */
 export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonObject {
   const { capabilities } = manifest;
-  const subprocesses = capabilities.shellAllow.length > 0;
+  const { subprocesses } = facts;
   const report: { [key: string]: JsonValue } = {
     declared_containment: facts.declared,
     achieved_containment: facts.achieved,
@@ -45,7 +47,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
   return {
     ...report,
     enforcement_tier: facts.tier,
-    routes: (subprocesses ? ["shell", "native-tool"] : ["native-tool"]).map((route) => ({
+    routes: (capabilities.shellAllow.length > 0 ? ["shell", "native-tool"] : ["native-tool"]).map((route) => ({
       route,
       enforcement_tier: facts.tier,
     })),

@@ -173,14 +173,19 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
   };
 }
 
-/** The scope report of a plan, `walls` being those of the component host. */
-export function planScope(
-  plan: LaunchPlan,
-  walls: readonly string[],
-  hostPaths: readonly HostPathGrant[],
-): JsonObject {
+/** What a scope report says beside its plan. */
+export interface PlannedScope {
+  /** Walls around the component host. */
+  readonly walls: readonly string[];
+  readonly hostPaths: readonly HostPathGrant[];
+  /** Tools that run natively; empty while nothing is resolved. */
+  readonly nativeTools: readonly string[];
+}
+
+/** The scope report of a plan. */
+export function planScope(plan: LaunchPlan, { walls, hostPaths, nativeTools }: PlannedScope): JsonObject {
   const { manifest, floor } = plan;
-  const containment = decideContainment(manifest, floor);
+  const containment = decideContainment(manifest, floor, { nativeTools });
   return scopeReport(manifest, {
     declared: floor,
     achieved: containment.achieved,
@@ -191,7 +196,8 @@ export function planScope(
     landlockAbi: containment.landlockAbi,
     stateRoot: plan.options.home.state,
     hostPaths,
-    trustedFiles: trustedFilesReport(plan),
+    subprocesses: startsPrograms(plan, nativeTools),
+    trustedFiles: trustedFilesReport(plan, nativeTools),
     componentHost: walls,
     readOnlyAdvisoryFor: readOnlyInterpreters(manifest.capabilities),
   });
@@ -215,13 +221,20 @@ function defaultWorkdirRoot({ directory }: ManifestSource): string {
   return `${directory === "/" ? "" : directory}/workdir`;
 }
 
-/** Trusted files that lie where commands may write; nothing guards those against commands yet. */
-function trustedFilesReport(plan: LaunchPlan): { guarded: string[]; unguarded: string[] } {
+/** Whether a session may start programs: commands, or tools that are some. */
+function startsPrograms({ manifest }: LaunchPlan, nativeTools: readonly string[]): boolean {
+  return manifest.capabilities.shellAllow.length > 0 || nativeTools.length > 0;
+}
+
+/** Trusted files that lie where programs may write; nothing guards those against programs yet. */
+function trustedFilesReport(
+  plan: LaunchPlan,
+  nativeTools: readonly string[],
+): { guarded: string[]; unguarded: string[] } {
   const workdir = plan.options.workdir === null ? null : absolutePath(plan.options.cwd, plan.options.workdir);
   if (workdir === null) return { guarded: [], unguarded: [] };
   const below = plan.trusted.map(({ path }) => path).filter((path) => path.startsWith(`${workdir}/`));
-  const commands = plan.manifest.capabilities.shellAllow.length > 0;
-  return commands ? { guarded: [], unguarded: below } : { guarded: below, unguarded: [] };
+  return startsPrograms(plan, nativeTools) ? { guarded: [], unguarded: below } : { guarded: below, unguarded: [] };
 }
 
 /** Steps 8 to 14 of spec session 2, then staging (spec session 3). Creates nothing but cache entries. */
@@ -246,14 +259,14 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   judgeCapabilities(manifest, { afterTask: lifecycle.afterTask, contextId: options.contextId });
   const policy = lowerCapabilities(manifest);
   refuseUnsupported(effective);
-  const containment = decideContainment(manifest, plan.floor, trustedFilesReport(plan).unguarded);
-  if (containment.refusal !== null) throw containment.refusal;
+  const declared = decideContainment(manifest, plan.floor);
+  if (declared.refusal !== null) throw declared.refusal;
   judgeStagedRuntime(manifest, plan.floor);
   judgeScripts(manifest, plan.floor, env.get("PATH") ?? "");
   const hostPaths = await grantedHostPaths(plan);
-  if (containment.aggregateRefusal !== null) throw containment.aggregateRefusal;
+  if (declared.aggregateRefusal !== null) throw declared.aggregateRefusal;
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
-  for (const warning of containment.stagingWarnings) warn(warning);
+  for (const warning of declared.stagingWarnings) warn(warning);
   for (const warning of await credentialWarnings(plan, policy, credentials)) warn(warning);
   const publicDoor = publicDoorWarning(manifest, options.bind);
   if (publicDoor !== null) warn(publicDoor);
@@ -266,6 +279,13 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     ? null
     : await openSpendLedger(options.home.spend);
   const artifacts = await stageArtifacts(plan, pins, components);
+  const nativeTools = artifacts.filter(({ payload }) => payload.kind === "native").map(({ entry }) => entry.bareName);
+  // Asked again: what artifacts hold is known only now.
+  const containment = decideContainment(manifest, plan.floor, {
+    unguarded: trustedFilesReport(plan, nativeTools).unguarded,
+    nativeTools,
+  });
+  if (containment.aggregateRefusal !== null) throw containment.aggregateRefusal;
   const gateways = stageGateways(manifest, artifacts, credentials);
   return {
     options,
@@ -282,7 +302,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     prompt: manifest.inference === null ? { kind: "none" } : promptSource(options.systemPrompt, manifest.inference),
     resumed,
     ledger,
-    scope: planScope(plan, await components.walls(), hostPaths),
+    scope: planScope(plan, { walls: await components.walls(), hostPaths, nativeTools }),
     workdirRoot,
     workdir,
     trusted: plan.trusted,

@@ -188,6 +188,28 @@ Deno.test("beside commands, which nothing holds back yet, the report and a warni
   assert.ok(!outside.stderr.includes("W-SEC-033"));
 });
 
+Deno.test("beside a native tool too: it is a program, and nothing holds it back yet", async () => {
+  await using project = await agentProject(capsule({ artifacts: [toolEntry("native-probe")] }));
+  const run = await project.run({ task: "x", workdir: project.project });
+  assert.equal(run.status, 0, run.stderr);
+  const grants = run.events("session_start")[0]!.effective_grants as Record<string, JsonObject>;
+  assert.deepEqual(grants.trusted_files!.guarded, []);
+  assert.ok((grants.trusted_files!.unguarded as string[]).includes(`${project.project}/murmur.yaml`));
+  assert.equal(grants.aggregate_limits!.mechanism, "sampling");
+  for (const code of ["W-SEC-001", "W-SEC-033", "W-SEC-034"]) assert.ok(run.stderr.includes(`warning[${code}]`), code);
+  assert.match(run.stderr, /W-SEC-001\]: of the tools, 'native-probe' run natively/);
+
+  await project.write(
+    "murmur.yaml",
+    JSON.stringify(
+      capsule({ artifacts: [toolEntry("native-probe")], capabilities: { resources: { cgroup_pids_max: 5 } } }),
+    ),
+  );
+  const refused = await project.run({ task: "x" });
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /^error\[E-RUN-012\]: capabilities\.resources\.cgroup_pids_max/m);
+});
+
 Deno.test("an empty file of a trusted name reads as absent", async () => {
   await using project = await agentProject(capsule());
   await project.write("below/murmur.yaml", "");
