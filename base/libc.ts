@@ -100,7 +100,7 @@ export const LOCK = { SH: 1, EX: 2, NB: 4, UN: 8 } as const;
 /** `poll` events. */
 export const POLL = { IN: 1, PRI: 2, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
 /** `fcntl` commands. */
-export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4 } as const;
+export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4, SETPIPE_SZ: 1031 } as const;
 /** Close-on-exec, the only descriptor flag. */
 export const FD_CLOEXEC = 1;
 /** `prctl` operations. */
@@ -198,6 +198,14 @@ const SYMBOLS = {
   kill: { parameters: ["i32", "i32"], result: "i32" },
   fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
   poll: { parameters: ["buffer", "u64", "i32"], result: "i32" },
+  pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
+  readElsewhere: { name: "read", parameters: ["i32", "buffer", "usize"], result: "isize", nonblocking: true },
+  waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
+  posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
+  fileActionsInit: { name: "posix_spawn_file_actions_init", parameters: ["buffer"], result: "i32" },
+  fileActionsDup2: { name: "posix_spawn_file_actions_adddup2", parameters: ["buffer", "i32", "i32"], result: "i32" },
+  fileActionsChdir: { name: "posix_spawn_file_actions_addchdir_np", parameters: ["buffer", "buffer"], result: "i32" },
+  fileActionsDestroy: { name: "posix_spawn_file_actions_destroy", parameters: ["buffer"], result: "i32" },
   prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
   getuid: { parameters: [], result: "u32" },
   geteuid: { parameters: [], result: "u32" },
@@ -423,6 +431,68 @@ export class Libc {
     return result <= 0 ? result : record.getInt16(6, true);
   }
 
+  /**
+   * Waits in another thread until something comes for one of the descriptors, however long. One thread of a small pool is
+   * taken meanwhile, so there is one such call at a time (`descriptor_watch.ts`).
+   *
+   * @param records As `poll` takes them, 8 bytes each; the answer is in them.
+   * @returns how many have an event; a negative value, whatever it is, when there is none to tell.
+   */
+  pollElsewhere(records: Uint8Array<ArrayBuffer>): Promise<number> {
+    return this.#c.pollElsewhere(records, BigInt(records.length / POLL_RECORD_BYTES), -1);
+  }
+
+  /** Reads in another thread; a negative value when it failed, whose error number can't be told. */
+  async readElsewhere(fd: number, buffer: Uint8Array<ArrayBuffer>): Promise<number> {
+    return Number(await this.#c.readElsewhere(fd, buffer, BigInt(buffer.length)));
+  }
+
+  /** Waits in another thread for the end of a child, which is about to come; its wait status. */
+  async waitElsewhere(pid: number): Promise<number> {
+    const status = new Int32Array(1);
+    // Only a signal that is handled interrupts it.
+    while (await this.#c.waitpidElsewhere(pid, new Uint8Array(status.buffer), 0) !== pid);
+    return status[0]!;
+  }
+
+  /**
+   * Starts a program as a child of this process.
+   *
+   * @param path Absolute.
+   * @param args Beside the path itself, which is the first.
+   * @param directory Where it stands.
+   * @param stdio Descriptors that become its 0, 1 and 2; it gets no other that is close-on-exec.
+   * @returns its process id, or a negative error number.
+   */
+  spawn(
+    path: CString,
+    args: readonly CString[],
+    environment: readonly CString[],
+    directory: CString,
+    stdio: readonly [number, number, number],
+  ): number {
+    // Larger than the type of any C library here.
+    const actions = new Uint8Array(256);
+    const pid = new Int32Array(1);
+    let failed = this.#c.fileActionsInit(actions);
+    if (failed !== 0) return -failed;
+    try {
+      failed = this.#c.fileActionsChdir(actions, directory);
+      stdio.forEach((from, to) => failed ||= this.#c.fileActionsDup2(actions, from, to));
+      failed ||= this.#c.posix_spawn(
+        new Uint8Array(pid.buffer),
+        path,
+        actions,
+        null,
+        pointersTo([path, ...args]),
+        pointersTo(environment),
+      );
+    } finally {
+      this.#c.fileActionsDestroy(actions);
+    }
+    return failed === 0 ? pid[0]! : -failed;
+  }
+
   prctl(operation: number, argument: number): number {
     return this.#result(this.#c.prctl(operation, BigInt(argument), 0n, 0n, 0n));
   }
@@ -443,6 +513,24 @@ export class Libc {
 }
 
 const EMPTY: CString = new Uint8Array(1);
+
+/** Size of what `poll` takes for one descriptor. */
+export const POLL_RECORD_BYTES = 8;
+
+/** A list of strings as C wants it, in one piece: pointers to what follows them, the last one null. */
+function pointersTo(texts: readonly CString[]): Uint8Array<ArrayBuffer> {
+  const heads = 8 * (texts.length + 1);
+  const bytes = new Uint8Array(texts.reduce((sum, text) => sum + text.length, heads));
+  const view = new DataView(bytes.buffer);
+  const base = Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
+  let at = heads;
+  texts.forEach((text, index) => {
+    view.setBigUint64(8 * index, base + BigInt(at), true);
+    bytes.set(text, at);
+    at += text.length;
+  });
+  return bytes;
+}
 
 function timespecs(atime: bigint | null, mtime: bigint | null): Uint8Array<ArrayBuffer> {
   const UTIME_OMIT = 0x3fff_fffen;
