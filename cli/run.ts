@@ -10,6 +10,7 @@ import { hardenProcess } from "../base/process_hardening.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { createComponentRuntime } from "../runtime/component/create_component_runtime.ts";
+import { takeHostAhead } from "../runtime/component/host_ahead.ts";
 import { componentHostScript } from "../runtime/component/host_program.ts";
 import type { RunFlags } from "./application.ts";
 import type { CliContext } from "./context.ts";
@@ -62,6 +63,7 @@ async function startComponents(context: CliContext, flags: RunFlags): Promise<Co
     limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
     confineHelper: helper,
     hostScript,
+    ahead: takeHostAhead(),
     launch: await launchKey(context, flags),
   });
 }

@@ -228,12 +228,16 @@ export class ComponentProcess {
   }
 
   /**
-   * Waits until it serves, at most `bound` milliseconds.
+   * Waits until it serves, at most `bound` milliseconds; `null`: until it does or is gone.
    *
    * @returns whether it does; a process that does not in time is killed.
    */
-  async ready(bound: number): Promise<boolean> {
+  async ready(bound: number | null): Promise<boolean> {
     if (this.#isReady) return !this.#dead;
+    if (bound === null) {
+      await Promise.race([this.#ready, this.exited]);
+      return this.#isReady && !this.#dead;
+    }
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, bound));
     await Promise.race([this.#ready, this.exited, late]);
