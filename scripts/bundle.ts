@@ -54,11 +54,12 @@ export async function start(bundle: string): Promise<void> {
   await bundle(`${ROOT}/runtime/agent/${TABLE}.ts`, []);
   await loadLazily(`${OUTPUT}/mur_program.js`);
   const entry = `${OUTPUT}/mur_entry.js`;
-  // The entry answers the version by itself and loads nothing else for it.
+  // The entry answers the version by itself and loads nothing else for it. It waits for the program, which ends the process:
+  // what Deno does once a main module is through takes time and is of no use.
   await Deno.writeTextFile(
     entry,
     `if (Deno.args.length === 1 && Deno.args[0] === "--version") console.log(${JSON.stringify(`mur ${VERSION}`)});
-else (await import(new URL("./mur_program.js", import.meta.url).href)).start(import.meta.url);
+else await (await import(new URL("./mur_program.js", import.meta.url).href)).start(import.meta.url);
 `,
   );
   await cachePackages();
