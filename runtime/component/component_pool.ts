@@ -74,9 +74,7 @@ export class ComponentPool {
    */
   constructor(options: PoolOptions) {
     this.#options = options;
-    const first = options.ahead === null
-      ? this.#start(options.reserveMemoryBytes, "call")
-      : this.#adopt(options.ahead);
+    const first = options.ahead === null ? this.#start(options.reserveMemoryBytes, "call") : this.#adopt(options.ahead);
     this.#reserve = { process: first, warmed: this.#warm(first) };
   }
 

@@ -62,7 +62,7 @@ async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecy
     const policy = lowerCapabilities(manifest);
     const warnings = [
       ...manifestWarnings(manifest, policy, { afterTask }),
-      ...await credentialWarnings(plan, policy, await foundCredentials(plan)),
+      ...credentialWarnings(plan, policy, await foundCredentials(plan)),
       publicDoorWarning(manifest, options.bind),
       backgroundCommandWarning(manifest, lifecycle),
     ];
