@@ -186,7 +186,8 @@ class Inflater {
       const distance = DISTANCE_BASE[far]! + this.#bits(DISTANCE_EXTRA[far]!);
       if (distance > this.#made) throw new DamagedData("it refers to what is before its beginning");
       if (this.#made + length > this.#content.length) return false;
-      for (let end = this.#made + length; this.#made < end; this.#made++) {
+      const end = this.#made + length;
+      for (; this.#made < end; this.#made++) {
         this.#content[this.#made] = this.#content[this.#made - distance]!;
       }
     }

@@ -292,7 +292,7 @@ export class ComponentProcess {
     const files = new ComponentFiles(spec.preopens);
     const output = new GuestOutput(context.output, request.kind === "tool");
     const stopAborting = new AbortController();
-    const resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
+    let resident: ReturnType<typeof setInterval> | undefined;
     const clock = new CallClock(request.entryBound, () => this.#killFor({ kind: "deadline" }));
     const call: ActiveCall = {
       request,
@@ -322,7 +322,6 @@ export class ComponentProcess {
       if (context.signal.aborted) abort();
       else context.signal.addEventListener("abort", abort, { once: true, signal: stopAborting.signal });
     }
-    clock.start(request.entryBound);
     this.#send(MessageType.call, 0, {
       key: componentKey(component, spec),
       kind: request.kind,
@@ -331,6 +330,10 @@ export class ComponentProcess {
       preopens: spec.preopens.map(({ guestPath, writable }, fd) => ({ guestPath, fd, writable })),
       instances: spec.limits.instances,
     }, new TextEncoder().encode(JSON.stringify(request.input)));
+    // Behind the call: the first timer of a program takes milliseconds to make.
+    clock.start(request.entryBound);
+    resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
+    context.sent?.();
     return promise;
   }
 

@@ -109,6 +109,8 @@ export interface CallContext {
   readonly readStdin?: (maxBytes: number) => Promise<Uint8Array | null>;
   /** Ends the call: the process is killed. */
   readonly signal?: AbortSignal;
+  /** Called once the call is on its way: until the guest asks for something, this thread is free. */
+  readonly sent?: () => void;
 }
 
 /** How a call that gave no result ended (spec components 3.8). */

@@ -5,7 +5,7 @@
  */
 import { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
-import { createHttpClient, loadHttpModules } from "../../base/http_client.ts";
+import { createHttpClient, type HttpClient, loadHttpModules } from "../../base/http_client.ts";
 import { formatError, formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
@@ -113,6 +113,8 @@ class AgentSession {
   readonly #staged: StagedSession;
   readonly #run: SessionRun;
   readonly #frames = new FrameLog();
+  /** The first request to a model left, or needs to wait for nothing else: what is started later may hold this thread. */
+  readonly #modelAsked = Promise.withResolvers<void>();
   readonly #continuation: ContinuationSlot = { current: null };
   /** What to undo, last first. */
   readonly #undo: (() => void | Promise<void>)[] = [];
@@ -174,7 +176,10 @@ class AgentSession {
     this.#taskText = await this.#launchTask();
     this.#log = new BootstrapLog(this.#directories.records);
     this.#undo.push(() => this.#log.close());
-    this.#tokens = new TokenCounter({ report: (text) => this.#log.line(text) });
+    this.#tokens = new TokenCounter({
+      startAfter: this.#modelAsked.promise,
+      report: (text) => this.#log.line(text),
+    });
     this.#undo.push(() => this.#tokens.close());
     installTools(staged, this.#directories.runtime);
     await writeFirstLock(staged);
@@ -197,6 +202,8 @@ class AgentSession {
         ? null
         : { ceiling: staged.configuration.machineTokensPerDay, ledger: staged.ledger },
     });
+    // A ceiling is judged by a count, before the request.
+    if (this.#spend.limited) this.#modelAsked.resolve();
     this.#openTrace();
     this.#bindComponents(url);
     this.#openTools(url);
@@ -226,11 +233,10 @@ class AgentSession {
 
   /** Runs tasks until the session is over. */
   async live(): Promise<SessionOutcome> {
-    // Not earlier: starting a worker holds this thread, and readiness should not wait for it.
-    this.#tokens.warm();
-    void loadHttpModules();
     const { lifecycle, options } = this.#staged;
     const text = this.#taskText;
+    // Nothing else is to be done yet; a launch task loads it while its driver is busy.
+    if (text === null) void loadHttpModules();
     const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
     const outcome = await runTaskLoop({
       registry: this.#registry,
@@ -454,7 +460,7 @@ class AgentSession {
       staged: this.#staged,
       directories: this.#directories,
       session: { sessionId, url },
-      newClient: () => createHttpClient({ proxy: proxyOf(this.#staged), bounds: this.#staged.options.bounds }),
+      newClient: () => this.#newClient(),
       admission: this.#spend,
       onCredential: (artifact, isDriver, event) =>
         isDriver
@@ -462,6 +468,11 @@ class AgentSession {
           : void this.#trace.second.write("gateway_credential", { artifact, ...event }),
     });
     this.#undo.push(() => this.#bound.close());
+  }
+
+  #newClient(): HttpClient {
+    const client = createHttpClient({ proxy: proxyOf(this.#staged), bounds: this.#staged.options.bounds });
+    return { ...client, send: (request) => client.send({ ...request, sent: () => this.#modelAsked.resolve() }) };
   }
 
   #openTools(url: string): void {
@@ -642,12 +653,18 @@ class AgentSession {
       promptCacheKey: promptCacheKey(manifest.name, manifest.version, task.contextId),
       callDriver: (request, chunks, signal) => {
         gateway?.beginCall();
-        return this.#run.components.callTool(spec, { data: request, logPath: null }, {
+        const call = this.#run.components.callTool(spec, { data: request, logPath: null }, {
           emitChunk: chunks.text,
           emitThinkingChunk: chunks.thinking,
           output: (_stream, line) => this.#componentLine(driver, line),
           signal,
+          // What its first request needs loads while the driver prepares it.
+          sent: () => void loadHttpModules(),
         });
+        // A driver need not ask anyone.
+        const answered = () => this.#modelAsked.resolve();
+        call.then(answered, answered);
+        return call;
       },
       providerStatus: () => gateway?.lastStatus() ?? null,
       redact: (text) => redactValues(text, this.#credentialValues()),
