@@ -282,6 +282,9 @@ function listedMetadata(base: string, name: string, version: string): ArtifactMe
   }
 }
 
+/** Longest archive that is read in one go, in bytes: a larger one would hold up the event loop. */
+const MAX_READ_AT_ONCE = 4 << 20;
+
 /** Reads an archive of bounded size; `null` when it is not there. @throws {MurError} */
 export async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
   try {
@@ -290,7 +293,7 @@ export async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>
     if (info.size > MAX_ARCHIVE_BYTES) {
       throw new MurError("E-IO-003", `${path} is larger than ${MAX_ARCHIVE_BYTES} bytes`);
     }
-    return await Deno.readFile(path);
+    return info.size <= MAX_READ_AT_ONCE ? Deno.readFileSync(path) : await Deno.readFile(path);
   } catch (error) {
     if (error instanceof MurError) throw error;
     if (error instanceof Deno.errors.NotFound) return null;

@@ -199,7 +199,7 @@ const SYMBOLS = {
   fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
   poll: { parameters: ["buffer", "u64", "i32"], result: "i32" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
-  readElsewhere: { name: "read", parameters: ["i32", "buffer", "usize"], result: "isize", nonblocking: true },
+  writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
   waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
   posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
   fileActionsInit: { name: "posix_spawn_file_actions_init", parameters: ["buffer"], result: "i32" },
@@ -442,9 +442,20 @@ export class Libc {
     return this.#c.pollElsewhere(records, BigInt(records.length / POLL_RECORD_BYTES), -1);
   }
 
-  /** Reads in another thread; a negative value when it failed, whose error number can't be told. */
-  async readElsewhere(fd: number, buffer: Uint8Array<ArrayBuffer>): Promise<number> {
-    return Number(await this.#c.readElsewhere(fd, buffer, BigInt(buffer.length)));
+  /**
+   * Writes in another thread, as long as it takes. At most {@linkcode MAX_VECTORS} parts, which must stay as they are.
+   *
+   * @returns the bytes written; a negative value when it failed, whose error number can't be told.
+   */
+  async writeElsewhere(fd: number, parts: readonly Uint8Array[]): Promise<number> {
+    const vectors = new BigUint64Array(2 * parts.length);
+    for (const [index, part] of parts.entries()) {
+      vectors[2 * index] = Deno.UnsafePointer.value(Deno.UnsafePointer.of(part as Uint8Array<ArrayBuffer>));
+      vectors[2 * index + 1] = BigInt(part.length);
+    }
+    const count = Number(await this.#c.writevElsewhere(fd, new Uint8Array(vectors.buffer), parts.length));
+    // The memory is there as long as someone knows of it.
+    return parts.length === 0 ? 0 : count;
   }
 
   /** Waits in another thread for the end of a child, which is about to come; its wait status. */
@@ -513,6 +524,9 @@ export class Libc {
 }
 
 const EMPTY: CString = new Uint8Array(1);
+
+/** Most parts of one {@linkcode Libc.writeElsewhere}. */
+export const MAX_VECTORS = 1_024;
 
 /** Size of what `poll` takes for one descriptor. */
 export const POLL_RECORD_BYTES = 8;

@@ -1,16 +1,29 @@
 /**
- * A child process on three plain pipes. Unlike `Deno.Command` it loads no streams, starts in a fraction of the time, and
- * what is written goes to the kernel at once, as much as the pipe holds, without a turn of the event loop.
+ * A child process on three plain pipes. Unlike `Deno.Command` it loads no streams and starts in a fraction of the time.
+ * What is written goes to the kernel at once as far as the pipe holds it, without a turn of the event loop; megabytes go
+ * from another thread, however busy this one is.
  *
  * @module
  */
 import { descriptorWatch } from "./descriptor_watch.ts";
 import { MurError } from "./errors.ts";
-import { type CString, cString, ERRNO, FCNTL, type Libc, libc, O, POLL } from "./libc.ts";
+import { type CString, cString, ERRNO, FCNTL, type Libc, libc, MAX_VECTORS, O, POLL } from "./libc.ts";
 import { RootedError } from "./rooted_error.ts";
 
 /** Asked for a pipe to the child: code of megabytes then goes in a few writes. */
 const PIPE_BYTES = 1 << 20;
+
+/** From so many bytes on another thread writes them. */
+const BULK_BYTES = 128 << 10;
+
+/**
+ * Threads that write at the same time, of the few that all file access shares: a child that does not read holds one until
+ * it is killed. Without one, bytes are written as the pipe takes them.
+ */
+const MAX_BULK_WRITERS = 4;
+
+/** What a pipe that can be written to takes at once, whatever is in it (`PIPE_BUF`). */
+const ATOMIC_BYTES = 4_096;
 
 /** Most bytes taken from a pipe at once. */
 const READ_BYTES = 256 << 10;
@@ -44,6 +57,8 @@ export interface ExitStatus {
   readonly signal: string | null;
 }
 
+let bulkWriters = 0;
+
 /** Bytes read, shared: who is handed them copies what is kept. */
 let chunk: Uint8Array<ArrayBuffer> | undefined;
 
@@ -55,6 +70,8 @@ export class PipedProcess {
   readonly #queue: Uint8Array[] = [];
   #unwritten = 0;
   #stdinClosed = false;
+  /** Another thread is writing: the descriptor stays open, and nobody else writes. */
+  #writing = false;
   #gone = false;
 
   /** @throws {MurError} `E-IO-…` when it can't be started. */
@@ -74,7 +91,7 @@ export class PipedProcess {
       const [stdin, stdout, stderr] = [pipe(), pipe(), pipe()];
       // A refusal leaves the pipe as it is.
       c.fcntl(stdin[1], FCNTL.SETPIPE_SZ, PIPE_BYTES);
-      for (const fd of [stdin[1], stdout[0], stderr[0]]) c.fcntl(fd, FCNTL.SETFL, O.NONBLOCK);
+      for (const fd of [stdout[0], stderr[0]]) c.fcntl(fd, FCNTL.SETFL, O.NONBLOCK);
       const [command, cwd, ...args] = texts as [CString, CString, ...CString[]];
       const pid = c.spawn(command, args, environment, cwd, [stdin[0], stdout[1], stderr[1]]);
       if (pid < 0) throw RootedError.fromResult(pid, "start", options.command);
@@ -103,6 +120,7 @@ export class PipedProcess {
     this.#queue.push(bytes);
     this.#unwritten += bytes.length;
     if (this.#queue.length === 1) this.#flush();
+    else if (!this.#writing && this.#unwritten >= BULK_BYTES) this.#flush();
   }
 
   /** Kills it with `SIGKILL`. */
@@ -124,20 +142,44 @@ export class PipedProcess {
 
   #flush(): void {
     for (let bytes = this.#queue[0]; bytes !== undefined; bytes = this.#queue[0]) {
-      const count = this.#c.write(this.#stdin, bytes as Uint8Array<ArrayBuffer>);
-      if (count === -ERRNO.EAGAIN) {
+      if (this.#unwritten >= BULK_BYTES && bulkWriters < MAX_BULK_WRITERS) return void this.#writeElsewhere();
+      const events = this.#c.poll(this.#stdin, POLL.OUT, 0);
+      // With nobody left to read, the write says so.
+      if (events <= 0 || (events & (POLL.OUT | POLL.ERR)) === 0) {
         descriptorWatch().watch(this.#stdin, POLL.OUT, () => {
           descriptorWatch().unwatch(this.#stdin);
           this.#flush();
         });
         return;
       }
+      const count = this.#c.write(this.#stdin, bytes.subarray(0, ATOMIC_BYTES) as Uint8Array<ArrayBuffer>);
       if (count === -ERRNO.EINTR) continue;
       if (count < 0) return this.#closeStdin();
-      this.#unwritten -= count;
-      if (count === bytes.length) this.#queue.shift();
-      else this.#queue[0] = bytes.subarray(count);
+      this.#written(count);
     }
+  }
+
+  /** Hands all there is to another thread, which comes back when it is in the pipe. */
+  async #writeElsewhere(): Promise<void> {
+    descriptorWatch().unwatch(this.#stdin);
+    this.#writing = true;
+    bulkWriters++;
+    // What is written in the same stretch goes with it.
+    await Promise.resolve();
+    const count = await this.#c.writeElsewhere(this.#stdin, this.#queue.slice(0, MAX_VECTORS));
+    bulkWriters--;
+    this.#writing = false;
+    if (this.#stdinClosed) return descriptorWatch().close(this.#stdin);
+    // A signal may have interrupted it; a child that is gone is found out by the next write.
+    if (count > 0) this.#written(count);
+    this.#flush();
+  }
+
+  #written(count: number): void {
+    this.#unwritten -= count;
+    let left = count;
+    while (left > 0 && left >= this.#queue[0]!.length) left -= this.#queue.shift()!.length;
+    if (left > 0) this.#queue[0] = this.#queue[0]!.subarray(left);
   }
 
   #closeStdin(): void {
@@ -145,7 +187,7 @@ export class PipedProcess {
     this.#stdinClosed = true;
     this.#queue.length = 0;
     this.#unwritten = 0;
-    descriptorWatch().close(this.#stdin);
+    if (!this.#writing) descriptorWatch().close(this.#stdin);
   }
 
   #read(fd: number, take: (bytes: Uint8Array) => void, end: () => void): void {

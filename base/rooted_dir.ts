@@ -172,24 +172,6 @@ export class RootedFile implements Disposable {
     }
   }
 
-  /**
-   * As {@linkcode readAll}, from a file nobody read or wrote through this descriptor yet, in another thread: a file of
-   * megabytes takes milliseconds that this thread has other use for.
-   */
-  async readAllElsewhere(maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-    const { size } = this.stat();
-    if (size > maxBytes) throw new RootedError("file-too-large", "read", this.path, `it has ${size} bytes`);
-    const bytes = new Uint8Array(size + 1);
-    let length = 0;
-    for (;;) {
-      const count = await this.#c.readElsewhere(this.#fd, bytes.subarray(length));
-      if (count < 0) throw new RootedError("io", "read", this.path);
-      if (count === 0) return bytes.subarray(0, length);
-      length += count;
-      if (length > size) throw new RootedError("io", "read", this.path, "it grew while it was read");
-    }
-  }
-
   /** Writes all of `bytes` at `offset`; at the end when the file was opened with `append`. */
   write(offset: number, bytes: Uint8Array<ArrayBuffer>): void {
     for (let done = 0; done < bytes.length;) {

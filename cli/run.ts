@@ -5,7 +5,7 @@
  * @module
  */
 import { DEFAULT_LIMITS } from "../artifact/manifest/default_limits.ts";
-import { sha256Hex } from "../artifact/sha256.ts";
+import { sha256 } from "@noble/hashes/sha2.js";
 import { hardenProcess } from "../base/process_hardening.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
@@ -30,6 +30,8 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
   }
   try {
     const { explainCapsule, runCapsule } = await import("./run_capsule.ts");
+    // Its hash was made meanwhile: the host is given the code before this thread has no time for it.
+    await components.foreseen;
     return await (flags["explain-scope"] ? explainCapsule : runCapsule)(context, flags, components);
   } finally {
     await components.close();
@@ -64,14 +66,15 @@ async function startComponents(context: CliContext, flags: RunFlags): Promise<Co
     confineHelper: helper,
     hostScript,
     ahead: takeHostAhead(),
-    launch: await launchKey(context, flags),
+    launch: launchKey(context, flags),
   });
 }
 
 /** Names the capsule of a launch, for what may be loaded ahead. */
-async function launchKey({ cwd }: CliContext, flags: RunFlags): Promise<string> {
+function launchKey({ cwd }: CliContext, flags: RunFlags): string {
   const what = flags.capsule === undefined
     ? [cwd, flags.manifest ?? "murmur.yaml"]
     : [flags.capsule, flags["capsule-version"]];
-  return await sha256Hex(new TextEncoder().encode(JSON.stringify(what)));
+  // The platform's own hash answers in a later turn of the event loop.
+  return new Uint8Array(sha256(new TextEncoder().encode(JSON.stringify(what)))).toHex();
 }

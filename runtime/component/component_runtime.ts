@@ -159,6 +159,8 @@ export interface ComponentRuntime {
   runCapsule(spec: ComponentSpec, context: CallContext): Promise<void>;
   /** Walls around the component host, for the scope report (spec trace 5.2 `component_host`). */
   walls(): Promise<readonly string[]>;
+  /** Settles when the code that the last launch called first is on its way to a host. Never fails. */
+  readonly foreseen: Promise<void>;
   /** Kills every process and waits until they are gone. */
   close(): Promise<void>;
 }

@@ -125,7 +125,7 @@ class Runtime implements ObservableComponentRuntime {
   readonly #cache: TranspileCache;
   readonly #pool: ComponentPool;
   readonly #components = new Map<string, LoadableComponent>();
-  readonly #foreseen: Promise<void>;
+  readonly foreseen: Promise<void>;
 
   constructor(options: ComponentRuntimeOptions) {
     this.#options = options;
@@ -137,7 +137,10 @@ class Runtime implements ObservableComponentRuntime {
       idleBound: options.bounds.componentIdle,
       startBound: options.bounds.componentHostStart,
     });
-    this.#foreseen = options.launch === undefined ? Promise.resolve() : this.#foresee(options.launch);
+    this.foreseen = options.launch === undefined
+      ? Promise.resolve()
+      // What could not be read ahead is read, and its failure told, when it is needed.
+      : this.#foresee(options.launch).catch(() => {});
   }
 
   get pids(): readonly number[] {
@@ -164,7 +167,7 @@ class Runtime implements ObservableComponentRuntime {
     unpack: () => Promise<Uint8Array>,
     subject: string,
   ): Promise<CompiledComponent> {
-    await this.#foreseen;
+    await this.foreseen;
     const sha256 = this.#cache.remembered("archive", archiveSha256);
     const known = sha256 === null ? null : this.#components.get(sha256) ?? await this.#cached(sha256);
     if (known !== null) return judged(known, subject);

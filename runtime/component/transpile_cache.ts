@@ -12,7 +12,7 @@ import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
 import type { FileStat } from "../../base/libc.ts";
 import { programStart } from "../../base/program.ts";
-import { RootedDir, type RootedFile } from "../../base/rooted_dir.ts";
+import { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import { decodeTranslation, type Translation } from "./translation.ts";
 import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
@@ -91,7 +91,7 @@ export class TranspileCache {
    * when nothing was. It only says where to look: the translation is verified when it is read.
    */
   remembered(kind: "archive" | "launch", key: string): string | null {
-    const bytes = this.#readRemembered(`${key}.${kind}`);
+    const bytes = this.#readFile(`${key}.${kind}`, MAX_REMEMBERED_BYTES);
     const sha256 = bytes === null ? "" : new TextDecoder().decode(bytes);
     return /^[0-9a-f]{64}$/.test(sha256) ? sha256 : null;
   }
@@ -114,38 +114,21 @@ export class TranspileCache {
 
   /** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
   async #read(sha256: string): Promise<Translation | null> {
-    const bytes = await this.#readTranslation(`${sha256}.${TRANSLATION_VERSION}`);
+    const bytes = this.#readFile(`${sha256}.${TRANSLATION_VERSION}`, MAX_FILE_BYTES);
     if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
     return await decodeTranslation(bytes.subarray(sha256.length));
   }
 
-  async #readTranslation(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
     try {
-      using file = this.#openOwn(name);
-      return file === null ? null : await file.readAllElsewhere(MAX_FILE_BYTES);
+      using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
+      using file = directory.openFile(name);
+      if (!isOurs(directory.stat(".")) || !isOurs(file.stat())) return null;
+      return file.readAll(maxBytes);
     } catch (error) {
       if (isRootedError(error)) return null;
       throw error;
     }
-  }
-
-  #readRemembered(name: string): Uint8Array<ArrayBuffer> | null {
-    try {
-      using file = this.#openOwn(name);
-      return file?.readAll(MAX_REMEMBERED_BYTES) ?? null;
-    } catch (error) {
-      if (isRootedError(error)) return null;
-      throw error;
-    }
-  }
-
-  /** A file that nobody else can have put there; `null` otherwise. */
-  #openOwn(name: string): RootedFile | null {
-    using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
-    const file = directory.openFile(name);
-    if (isOurs(directory.stat(".")) && isOurs(file.stat())) return file;
-    file.close();
-    return null;
   }
 
   /** A cache that can't be written costs the next launch a translation and nothing else. */
