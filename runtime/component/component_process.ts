@@ -292,7 +292,6 @@ export class ComponentProcess {
     const files = new ComponentFiles(spec.preopens);
     const output = new GuestOutput(context.output, request.kind === "tool");
     const stopAborting = new AbortController();
-    let resident: ReturnType<typeof setInterval> | undefined;
     const clock = new CallClock(request.entryBound, () => this.#killFor({ kind: "deadline" }));
     const call: ActiveCall = {
       request,
@@ -332,7 +331,7 @@ export class ComponentProcess {
     }, new TextEncoder().encode(JSON.stringify(request.input)));
     // Behind the call: the first timer of a program takes milliseconds to make.
     clock.start(request.entryBound);
-    resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
+    const resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
     context.sent?.();
     return promise;
   }
