@@ -49,9 +49,10 @@ class DescriptorWatch {
 
   /** Closes a descriptor that was watched. */
   close(fd: number): void {
-    this.unwatch(fd);
-    if (this.#waiting) this.#closing.push(fd);
-    else this.#c.close(fd);
+    this.#watched.delete(fd);
+    if (!this.#waiting) return void this.#c.close(fd);
+    this.#closing.push(fd);
+    this.#changed();
   }
 
   #changed(): void {

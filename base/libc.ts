@@ -466,7 +466,8 @@ export class Libc {
   async writeElsewhere(fd: number, parts: readonly Uint8Array[]): Promise<number> {
     const vectors = new BigUint64Array(2 * parts.length);
     for (const [index, part] of parts.entries()) {
-      vectors[2 * index] = Deno.UnsafePointer.value(Deno.UnsafePointer.of(part as Uint8Array<ArrayBuffer>));
+      const start = Deno.UnsafePointer.of(part.buffer as ArrayBuffer);
+      vectors[2 * index] = Deno.UnsafePointer.value(start) + BigInt(part.byteOffset);
       vectors[2 * index + 1] = BigInt(part.length);
     }
     const count = Number(await this.#c.writevElsewhere(fd, new Uint8Array(vectors.buffer), parts.length));
@@ -487,7 +488,7 @@ export class Libc {
    *
    * @param path Absolute.
    * @param args Beside the path itself, which is the first.
-   * @param directory Where it stands.
+   * @param directory Where it stands; as this process where the C library can't tell (glibc before 2.29).
    * @param stdio Descriptors that become its 0, 1 and 2; it gets no other that is close-on-exec.
    * @returns its process id, or a negative error number.
    */
@@ -504,7 +505,7 @@ export class Libc {
     let failed = this.#c.fileActionsInit(actions);
     if (failed !== 0) return -failed;
     try {
-      failed = this.#c.fileActionsChdir(actions, directory);
+      failed = this.#chdirAction(actions, directory);
       stdio.forEach((from, to) => failed ||= this.#c.fileActionsDup2(actions, from, to));
       failed ||= this.#c.posix_spawn(
         new Uint8Array(pid.buffer),
@@ -520,6 +521,16 @@ export class Libc {
     return failed === 0 ? pid[0]! : -failed;
   }
 
+  #chdirAction(actions: Uint8Array<ArrayBuffer>, directory: CString): number {
+    let add: Symbols["fileActionsChdir"];
+    try {
+      add = this.#c.fileActionsChdir;
+    } catch {
+      return 0;
+    }
+    return add(actions, directory);
+  }
+
   prctl(operation: number, argument: number): number {
     return this.#result(this.#c.call(SYS.prctl, operation, argument, 0, 0, 0));
   }
@@ -531,11 +542,11 @@ export class Libc {
   }
 
   getuid(): number {
-    return this.#c.call(SYS.getuid, 0, 0, 0, 0, 0);
+    return this.#c.call(SYS.getuid, 0, 0, 0, 0, 0) >>> 0;
   }
 
   geteuid(): number {
-    return this.#c.call(SYS.geteuid, 0, 0, 0, 0, 0);
+    return this.#c.call(SYS.geteuid, 0, 0, 0, 0, 0) >>> 0;
   }
 }
 
