@@ -63,6 +63,7 @@ class DescriptorWatch {
     this.#running = true;
     // What is watched next from the same place goes into the first wait.
     await Promise.resolve();
+    let waited = false;
     while (this.#watched.size > 0) {
       const watched = [...this.#watched];
       const records = new Uint8Array((watched.length + 1) * POLL_RECORD_BYTES);
@@ -71,10 +72,15 @@ class DescriptorWatch {
         view.setInt32(index * POLL_RECORD_BYTES, fd, true);
         view.setInt16(index * POLL_RECORD_BYTES + 4, events, true);
       });
-      this.#waiting = true;
-      const count = await this.#c.pollElsewhere(records);
-      this.#waiting = false;
-      for (const fd of this.#closing.splice(0)) this.#c.close(fd);
+      // What follows closely on what came needs no thread. Only once after each wait: a flood must not hold this one.
+      let count: number = waited ? this.#c.pollAll(records) : 0;
+      waited = count === 0;
+      if (waited) {
+        this.#waiting = true;
+        count = await this.#c.pollElsewhere(records);
+        this.#waiting = false;
+        for (const fd of this.#closing.splice(0)) this.#c.close(fd);
+      }
       if (count < 0) {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
         continue;

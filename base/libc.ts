@@ -447,6 +447,11 @@ export class Libc {
     return result <= 0 ? result : record.getInt16(6, true);
   }
 
+  /** As {@linkcode pollElsewhere}, without waiting. */
+  pollAll(records: Uint8Array<ArrayBuffer>): number {
+    return this.#c.callBNB(SYS.ppoll, records, records.length / POLL_RECORD_BYTES, new Uint8Array(16), 0, 0);
+  }
+
   /**
    * Waits in another thread until something comes for one of the descriptors, however long. One thread of a small pool is
    * taken meanwhile, so there is one such call at a time (`descriptor_watch.ts`).
