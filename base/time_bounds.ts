@@ -21,6 +21,10 @@ export interface TimeBounds {
   readonly componentIdle: number;
   /** Longest wait for a component host to report ready. */
   readonly componentHostStart: number;
+  /** Longest wait for the containment helper to connect, and for a keeper's listeners (spec containment 19.2). */
+  readonly confineStart: number;
+  /** A connection to a keeper's socket presents its token within this, or is closed. */
+  readonly keeperPreamble: number;
   /** One request to a registry or install source (spec cli 8.3). */
   readonly registryRequest: number;
   /** Name resolution of one host at launch (spec manifest 9.1). */
@@ -42,6 +46,8 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
+  confineStart: 10_000,
+  keeperPreamble: 5_000,
   registryRequest: 30_000,
   resolveName: 5_000,
   nameserverReply: 2_000,

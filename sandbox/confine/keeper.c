@@ -181,13 +181,12 @@ static int flush(struct connection *connection, int side) {
   return 0;
 }
 
-/* Reads a side once and passes it on. 0; -1 when the connection is over. */
+/* Reads a side once and passes it on. 0; 1 when there is nothing to read; -1 when the connection is over. */
 static int carry(struct connection *connection, int side) {
   static char scratch[PENDING_BYTES];
   struct direction *direction = &connection->direction[side];
-  if (direction->ended || direction->end > direction->start) return 0;
   ssize_t length = recv(connection->side[side], scratch, sizeof scratch, MSG_DONTWAIT);
-  if (length < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+  if (length < 0) return errno == EAGAIN || errno == EINTR ? 1 : -1;
   if (length == 0) {
     direction->ended = 1;
     return flush(connection, side);
@@ -298,7 +297,9 @@ static void serve_connection(struct connection *connection, int side, uint32_t e
     if (pending(direction) && flush(connection, i) != 0) return drop(connection);
     int readable = connection->hung[i] || (i == side && events & EPOLLIN);
     while (readable && !direction->ended && !pending(direction)) {
-      if (carry(connection, i) != 0) return drop(connection);
+      int result = carry(connection, i);
+      /* A side that is shut has nothing more to come. */
+      if (result < 0 || (result > 0 && connection->hung[i])) return drop(connection);
       if (!connection->hung[i]) break;
     }
     if (!direction->ended || pending(direction)) over = 0;
