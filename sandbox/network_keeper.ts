@@ -135,7 +135,9 @@ export class NetworkKeeper {
       }).spawn();
     } catch (cause) {
       socket.close();
-      throw new MurError("E-IO-003", `the containment helper ${start.helper} can't be run: ${reasonOf(cause)}`, { cause });
+      throw new MurError("E-IO-003", `the containment helper ${start.helper} can't be run: ${reasonOf(cause)}`, {
+        cause,
+      });
     }
     let control: ControlConnection | null = null;
     const giveUp = () => {
