@@ -14,6 +14,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "token-count": () => import("./token_count.ts"),
   "long-session": () => import("./long_session.ts"),
   "many-capsules": () => import("./many_capsules.ts"),
+  "confine": () => import("./confine.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);
