@@ -129,9 +129,14 @@ export class ConfinedPlace implements AsyncDisposable {
 
   /** Starts a program. */
   start(program: string, argv: readonly string[], changes: CommandChanges = {}): ConfinedCommand {
+    return this.startRecords(this.records(program, argv, changes), changes);
+  }
+
+  /** Starts a command of which every record is given. */
+  startRecords(records: readonly CommandRecord[], changes: CommandChanges = {}): ConfinedCommand {
     const start: ConfinedStart = {
       helper: changes.helper ?? this.#helper,
-      records: this.records(program, argv, changes),
+      records,
       cwd: this.workdir,
       env: { PATH: "/usr/bin:/bin", ...changes.env },
       input: changes.input ?? null,
@@ -144,8 +149,13 @@ export class ConfinedPlace implements AsyncDisposable {
   }
 
   /** Runs a program to its end. */
-  async run(program: string, argv: readonly string[], changes: CommandChanges = {}): Promise<EndedCommand> {
-    const { stdout, stderr, ...rest } = await this.start(program, argv, changes).end;
+  run(program: string, argv: readonly string[], changes: CommandChanges = {}): Promise<EndedCommand> {
+    return this.runRecords(this.records(program, argv, changes), changes);
+  }
+
+  /** Runs a command of which every record is given to its end. */
+  async runRecords(records: readonly CommandRecord[], changes: CommandChanges = {}): Promise<EndedCommand> {
+    const { stdout, stderr, ...rest } = await this.startRecords(records, changes).end;
     const texts = { stdout: stdout.text(), stderr: stderr.text() };
     stdout.close();
     stderr.close();
