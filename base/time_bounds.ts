@@ -31,6 +31,10 @@ export interface TimeBounds {
   readonly resolveName: number;
   /** Reply of one name server before the next is asked (spec containment 9.4). */
   readonly nameserverReply: number;
+  /** Connect of a command's connection to where it dialled (spec containment 9.3). */
+  readonly egressConnect: number;
+  /** A relayed connection of a command with a side on which nothing moves ends after this (spec containment 9.3). */
+  readonly egressStall: number;
   /** TCP and TLS connect of an outgoing request. */
   readonly httpConnect: number;
   /** An idle connection of the HTTP client is closed after this. */
@@ -51,6 +55,8 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   registryRequest: 30_000,
   resolveName: 5_000,
   nameserverReply: 2_000,
+  egressConnect: 15_000,
+  egressStall: 300_000,
   httpConnect: 10_000,
   httpIdleConnection: 15_000,
 };
