@@ -35,6 +35,12 @@ export interface DialledConnection {
   refuse(): void;
 }
 
+/**
+ * Queries that wait for their answer, or for it to be sent. One more is lost, as on any network: a command asks faster than
+ * anything is answered, and what it asks must not pile up here.
+ */
+const MAX_OPEN_QUERIES = 512;
+
 /** How a keeper is started. */
 export interface KeeperStart {
   /** Path of `mur-confine`. */
@@ -91,6 +97,7 @@ export class NetworkKeeper {
   readonly #token: Uint8Array;
   readonly #start: KeeperStart;
   readonly #strangers = new Set<Deno.UnixConn>();
+  #openQueries = 0;
   #gone = false;
 
   private constructor(
@@ -192,7 +199,7 @@ export class NetworkKeeper {
   async #serveControl(): Promise<void> {
     for (let frame = await this.#control.next(); frame !== null; frame = await this.#control.next()) {
       if (frame.type !== FRAME.DNS || frame.payload.length < 8) break;
-      void this.#answer(frame.payload);
+      if (this.#openQueries < MAX_OPEN_QUERIES) void this.#answer(frame.payload);
     }
     this.#gone = true;
     this.#control.close();
@@ -204,18 +211,20 @@ export class NetworkKeeper {
   }
 
   async #answer(payload: Uint8Array<ArrayBuffer>): Promise<void> {
-    const head = payload.slice(0, 8);
-    let reply: Uint8Array | null;
+    this.#openQueries += 1;
     try {
-      reply = await this.#start.onQuery(payload.slice(8), dotted(payload.subarray(4)));
+      const head = payload.slice(0, 8);
+      const reply = await this.#start.onQuery(payload.slice(8), dotted(payload.subarray(4)));
+      if (reply === null || this.#gone) return;
+      const answer = new Uint8Array(head.length + reply.length);
+      answer.set(head);
+      answer.set(reply, head.length);
+      await this.#control.send(FRAME.DNS, answer);
     } catch {
-      reply = null;
+      // What fails to be answered goes unanswered.
+    } finally {
+      this.#openQueries -= 1;
     }
-    if (reply === null || this.#gone) return;
-    const answer = new Uint8Array(head.length + reply.length);
-    answer.set(head);
-    answer.set(reply, head.length);
-    await this.#control.send(FRAME.DNS, answer);
   }
 
   async #acceptConnections(): Promise<void> {

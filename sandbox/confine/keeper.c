@@ -26,6 +26,8 @@ enum {
   OUTBOX_BYTES = 65536,
   /* Queries that wait for their answer; an older one is forgotten. */
   MAX_QUERIES = 512,
+  /* Queries read before everything else has its turn: a command sends them faster than they are carried. */
+  QUERIES_A_TURN = 64,
   RETRY_MS = 5,
   PREAMBLE_BYTES = 4 + TOKEN_BYTES + 6,
 };
@@ -324,7 +326,7 @@ static void flush_outbox(void) {
 
 /* A query becomes a frame: number, dialled address, message. What does not fit is lost, as on any network. */
 static void read_dns(void) {
-  for (;;) {
+  for (int turn = 0; turn < QUERIES_A_TURN; turn++) {
     unsigned char message[DNS_BYTES], control[CMSG_SPACE(sizeof(struct in_pktinfo))];
     struct query *query = &keeper.queries[keeper.next_query % MAX_QUERIES];
     struct sockaddr_in asker;
