@@ -6,8 +6,8 @@
  */
 import { parseNetworkRule } from "../artifact/network_rules.ts";
 import { checkoutHelper } from "../sandbox/confine_helper.ts";
-import { EgressRelay, MAX_RELAYED_CONNECTIONS } from "../sandbox/egress_relay.ts";
-import { NetworkKeeper } from "../sandbox/network_keeper.ts";
+import { MAX_RELAYED_CONNECTIONS } from "../sandbox/egress_relay.ts";
+import { SessionNetwork } from "../sandbox/session_network.ts";
 import { ConfinedPlace } from "../sandbox/testing/confined_place.ts";
 import { type BenchResult, median } from "./result.ts";
 
@@ -37,16 +37,10 @@ export async function run(): Promise<BenchResult> {
   await using place = new ConfinedPlace(helper);
   const program = await build(place.workdir);
   const { server, port } = await serve(program);
-  const rules = [parseNetworkRule(`127.0.0.1:${port}`)];
-  await using relay = new EgressRelay({ rules, launch: new Map() });
-  const keeper = await NetworkKeeper.start({
+  await using network = await SessionNetwork.open({
     helper,
     controlDirectory: place.control,
-    ports: relay.ports,
-    onConnection: (connection) => relay.relay(connection),
-    onQuery: (message) => relay.answerQuery(message),
-    startMs: 10_000,
-    preambleMs: 5_000,
+    rules: [parseNetworkRule(`127.0.0.1:${port}`)],
   });
   try {
     const bare = async (...args: string[]) => {
@@ -55,7 +49,7 @@ export async function run(): Promise<BenchResult> {
       return Number(new TextDecoder().decode(stdout));
     };
     const relayed = async (...args: string[]) => {
-      const end = await place.run(program, [program, ...args], { workdirExec: true, records: [keeper.join] });
+      const end = await place.run(program, [program, ...args], { workdirExec: true, records: [await network.join()] });
       if (end.exitCode !== 0) throw new Error(`${args.join(" ")} failed through the relay: ${end.stderr}`);
       return Number(end.stdout);
     };
@@ -87,7 +81,6 @@ export async function run(): Promise<BenchResult> {
       ],
     };
   } finally {
-    await keeper.stop();
     server.kill("SIGKILL");
     await server.status;
   }

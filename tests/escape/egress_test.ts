@@ -5,9 +5,11 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { parseNetworkRule } from "../../artifact/network_rules.ts";
 import { checkoutHelper } from "../../sandbox/confine_helper.ts";
 import { NAME_BINDING_MS } from "../../sandbox/egress_policy.ts";
-import { CONTAINED_TIERS } from "../../sandbox/testing/confined_place.ts";
+import { SessionNetwork } from "../../sandbox/session_network.ts";
+import { ConfinedPlace, CONTAINED_TIERS } from "../../sandbox/testing/confined_place.ts";
 import type { Step, WorldReport } from "./egress_world.ts";
 
 /** A way out: what it gives without containment, and with it. */
@@ -315,6 +317,41 @@ Deno.test({
       const reached = [...new Set(contained[tier].reached)].sort();
       assert.deepEqual(reached, ["10.9.9.9:80", "127.0.0.1:8080", "93.184.216.34:80"], tier);
       assert.deepEqual(contained[tier].datagrams, [], tier);
+    }
+  },
+});
+
+Deno.test({
+  name: "egress: floods of name queries fill no memory of the runtime, and connections go on",
+  ignore,
+  fn: async () => {
+    const helper = await checkoutHelper();
+    await using place = new ConfinedPlace(helper);
+    const attack = await build("egress_attack", place.workdir);
+    const service = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("still here"));
+    const { port } = service.addr;
+    const network = await SessionNetwork.open({
+      helper,
+      controlDirectory: place.control,
+      rules: [parseNetworkRule(`127.0.0.1:${port}`), parseNetworkRule("localhost:1")],
+    });
+    try {
+      const run = async (...args: string[]) =>
+        (await place.run(attack, ["attack", ...args], { workdirExec: true, records: [await network.join()] })).stdout;
+      const resident = () => Deno.memoryUsage().rss / 2 ** 20;
+      const before = resident();
+      const names = ["evil.test", "localhost", "evil.test"];
+      const floods = Promise.all(names.map((name) => run("flood", "1.1.1.1", name, "5")));
+      let most = before;
+      const sampling = setInterval(() => most = Math.max(most, resident()), 100);
+      assert.match(await run("tcp", "127.0.0.1", `${port}`, "GET / HTTP/1.0\r\n\r\n"), /still here/);
+      for (const sent of await floods) assert.ok(Number(sent) > 50_000, `${sent} queries were sent`);
+      clearInterval(sampling);
+      assert.ok(most - before < 150, `${Math.round(most - before)} MiB more`);
+      assert.match(await run("dns", "1.1.1.1", "localhost", A), /^0 127\.0\.0\.1 /);
+    } finally {
+      await network[Symbol.asyncDispose]();
+      await service.shutdown();
     }
   },
 });

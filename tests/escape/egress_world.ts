@@ -10,6 +10,7 @@
 import { createSocket } from "node:dgram";
 import { parseNetworkRule } from "../../artifact/network_rules.ts";
 import { createNameResolver } from "../../base/name_resolver.ts";
+import { DEFAULT_TIME_BOUNDS } from "../../base/time_bounds.ts";
 import { EgressRelay } from "../../sandbox/egress_relay.ts";
 import { resolveLaunchAddresses } from "../../sandbox/launch_addresses.ts";
 import { NetworkKeeper } from "../../sandbox/network_keeper.ts";
@@ -150,8 +151,8 @@ async function roundContained(tier: ContainedTier): Promise<Round> {
     ports: relay.ports,
     onConnection: (connection) => relay.relay(connection),
     onQuery: (message) => relay.answerQuery(message),
-    startMs: 10_000,
-    preambleMs: 5_000,
+    startMs: DEFAULT_TIME_BOUNDS.confineStart,
+    preambleMs: DEFAULT_TIME_BOUNDS.keeperPreamble,
   });
   try {
     return await round(async ([first, ...args], env) => {
