@@ -21,12 +21,20 @@ export interface TimeBounds {
   readonly componentIdle: number;
   /** Longest wait for a component host to report ready. */
   readonly componentHostStart: number;
+  /** Longest wait for the containment helper to connect, and for a keeper's listeners (spec containment 19.2). */
+  readonly confineStart: number;
+  /** A connection to a keeper's socket presents its token within this, or is closed. */
+  readonly keeperPreamble: number;
   /** One request to a registry or install source (spec cli 8.3). */
   readonly registryRequest: number;
   /** Name resolution of one host at launch (spec manifest 9.1). */
   readonly resolveName: number;
   /** Reply of one name server before the next is asked (spec containment 9.4). */
   readonly nameserverReply: number;
+  /** Connect of a command's connection to where it dialled (spec containment 9.3). */
+  readonly egressConnect: number;
+  /** A relayed connection of a command with a side on which nothing moves ends after this (spec containment 9.3). */
+  readonly egressStall: number;
   /** TCP and TLS connect of an outgoing request. */
   readonly httpConnect: number;
   /** An idle connection of the HTTP client is closed after this. */
@@ -42,9 +50,13 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
+  confineStart: 10_000,
+  keeperPreamble: 5_000,
   registryRequest: 30_000,
   resolveName: 5_000,
   nameserverReply: 2_000,
+  egressConnect: 15_000,
+  egressStall: 300_000,
   httpConnect: 10_000,
   httpIdleConnection: 15_000,
 };

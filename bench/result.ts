@@ -12,6 +12,8 @@ export interface Figure {
   readonly unit: string;
   /** Largest value that meets the budget. */
   readonly atMost?: number;
+  /** Smallest value that meets the budget. */
+  readonly atLeast?: number;
 }
 
 /** One benchmark's figures. */
@@ -27,11 +29,22 @@ export function median(samples: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
+/** Whether a figure misses a budget of its. */
+export function missesBudget({ value, atMost = Infinity, atLeast = -Infinity }: Figure): boolean {
+  return value > atMost || value < atLeast;
+}
+
 /** One line per figure, budgets met or missed at its end. */
 export function formatResult({ name, figures }: BenchResult): string {
-  const lines = figures.map(({ what, value, unit, atMost }) => {
+  const lines = figures.map((figure) => {
+    const { what, value, unit, atMost, atLeast } = figure;
     const shown = `${value.toFixed(value < 10 ? 2 : 1)} ${unit}`;
-    const verdict = atMost === undefined ? "" : `  budget ${atMost} ${unit}: ${value <= atMost ? "met" : "MISSED"}`;
+    const budget = atMost ?? atLeast;
+    const verdict = budget === undefined
+      ? ""
+      : `  budget ${atMost === undefined ? "at least " : ""}${budget} ${unit}: ${
+        missesBudget(figure) ? "MISSED" : "met"
+      }`;
     return `  ${what.padEnd(62)} ${shown.padStart(12)}${verdict}`;
   });
   return [name, ...lines].join("\n");

@@ -1,5 +1,5 @@
 /**
- * Building the containment helper from its one C file with the C compiler of the machine.
+ * Building the containment helper from its C files with the C compiler of the machine.
  *
  * @module
  */
@@ -17,7 +17,29 @@ const COMPILERS: readonly (readonly string[])[] = [
   ["cc"],
 ];
 
-/** Warnings are errors: the file is small and privileged. */
+/** The helper's C files, beside the header they share. */
+const PARTS = [
+  "mur_confine",
+  "guard",
+  "run",
+  "keeper",
+  "probe",
+  "harden",
+  "records",
+  "control",
+  "namespaces",
+  "mounts",
+  "landlock",
+  "seccomp",
+  "process",
+];
+
+/** Paths of every file the helper is made of, the header last; only those that end in `.c` are compiled. */
+export function confineSources(directory: string): string[] {
+  return [...PARTS.map((part) => `${directory}/${part}.c`), `${directory}/confine.h`];
+}
+
+/** Warnings are errors: the program is small and privileged. */
 const FLAGS = [
   "-std=c11",
   "-O2",
@@ -25,23 +47,32 @@ const FLAGS = [
   "-Wextra",
   "-Werror",
   "-s",
+  "-ffunction-sections",
+  "-fdata-sections",
+  "-Wl,--gc-sections",
   "-fstack-protector-strong",
   "-D_FORTIFY_SOURCE=2",
 ];
 
-/** Name of the helper built from a source: a changed source has another name, so an old helper is never taken for it. */
-export async function confineBinaryName(source: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", source));
+/** Name of the helper made of some bytes: changed ones have another name, so an old helper is never taken for it. */
+export async function confineBinaryName(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const hex = Array.from(digest.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
   return `mur-confine-${hex}-${Deno.build.arch}`;
 }
 
 /**
- * Compiles `source` to `target`, which appears whole or not at all; several builders at once do no harm.
+ * Compiles C files to `target`, which appears whole or not at all; several builders at once do no harm.
  *
+ * @param sources Paths; headers among them are left to the compiler to find.
+ * @param extra Further flags, after the helper's own.
  * @throws {MurError} `E-IO-003` with the compiler's words when there is none or it fails.
  */
-export async function buildConfine(source: string, target: string): Promise<void> {
+export async function buildConfine(
+  sources: readonly string[],
+  target: string,
+  extra: readonly string[] = [],
+): Promise<void> {
   const work = await Deno.makeTempDir({ prefix: "mur-confine-" });
   const said: string[] = [];
   try {
@@ -50,7 +81,7 @@ export async function buildConfine(source: string, target: string): Promise<void
       let result: Deno.CommandOutput;
       try {
         result = await new Deno.Command(compiler!, {
-          args: [...linking, ...FLAGS, "-o", output, source],
+          args: [...linking, ...FLAGS, ...extra, "-o", output, ...sources.filter((path) => path.endsWith(".c"))],
           stdin: "null",
           stdout: "piped",
           stderr: "piped",

@@ -10,13 +10,13 @@ import { writeAtomically } from "../base/atomic_file.ts";
 import { ioError, MurError } from "../base/errors.ts";
 import { murmurHome } from "../base/murmur_home.ts";
 import { embeddedConfineHelper } from "../base/program.ts";
-import { buildConfine, confineBinaryName } from "./confine_build.ts";
+import { buildConfine, confineBinaryName, confineSources } from "./confine_build.ts";
 
 /** Where `sudo mur setup` puts the helper; the only path its AppArmor profile names. */
 export const SYSTEM_HELPER = "/usr/local/libexec/murmur/mur-confine";
 
-/** The helper's source in a checkout. */
-const SOURCE = pathOf(new URL("./confine/mur_confine.c", import.meta.url));
+/** The helper's sources in a checkout. */
+const SOURCES = pathOf(new URL("./confine", import.meta.url));
 
 /** Where `build:confine` puts the helper, and where a compiled program finds the one it carries. */
 const BUILT = pathOf(new URL("../dist/mur-confine", import.meta.url));
@@ -48,19 +48,21 @@ async function find(): Promise<string> {
 }
 
 /**
- * The helper of this checkout, `dist/mur-confine-<hash of the source>-<arch>`, built when it is not there.
+ * The helper of this checkout, `dist/mur-confine-<hash of the sources>-<arch>`, built when it is not there.
  *
  * @throws {MurError} `E-IO-003`.
  */
 export async function checkoutHelper(): Promise<string> {
-  const source = Deno.readFileSync(SOURCE);
+  const sources = confineSources(SOURCES);
+  const texts = sources.map((path) => Deno.readFileSync(path));
+  const all = new Uint8Array(await new Blob(texts).arrayBuffer());
   const dist = BUILT.slice(0, BUILT.lastIndexOf("/"));
-  const target = `${dist}/${await confineBinaryName(source)}`;
+  const target = `${dist}/${await confineBinaryName(all)}`;
   try {
     Deno.statSync(target);
   } catch {
     Deno.mkdirSync(dist, { recursive: true });
-    await buildConfine(SOURCE, target);
+    await buildConfine(sources, target);
   }
   return target;
 }

@@ -19,7 +19,7 @@ Deno.test("a checkout builds its helper once and finds it again", async () => {
   assert.equal(await checkoutHelper(), helper);
   assert.equal(Deno.statSync(helper).ino, ino);
   assert.equal(await confineHelper(), helper);
-  assert.ok((await new Deno.Command(helper, { args: ["self-check"] }).output()).success);
+  assert.ok((await new Deno.Command(helper, { args: ["harden-check"] }).output()).success);
 });
 
 Deno.test("the name follows the source", async () => {
@@ -32,10 +32,10 @@ Deno.test(
   "builders at once leave one whole binary, a failed build leaves none",
   inTempDir(async (dir) => {
     await Deno.writeTextFile(`${dir}/ok.c`, "int main(void) { return 7; }\n");
-    await Promise.all([1, 2, 3].map(() => buildConfine(`${dir}/ok.c`, `${dir}/program`)));
+    await Promise.all([1, 2, 3].map(() => buildConfine([`${dir}/ok.c`], `${dir}/program`)));
     assert.equal((await new Deno.Command(`${dir}/program`).output()).code, 7);
     await Deno.writeTextFile(`${dir}/bad.c`, "int main(void) { int unused; return 7; }\n");
-    await assert.rejects(buildConfine(`${dir}/bad.c`, `${dir}/other`), { code: "E-IO-003", message: /unused/ });
+    await assert.rejects(buildConfine([`${dir}/bad.c`], `${dir}/other`), { code: "E-IO-003", message: /unused/ });
     assert.deepEqual([...Deno.readDirSync(dir)].map((entry) => entry.name).sort(), ["bad.c", "ok.c", "program"]);
   }),
 );

@@ -399,7 +399,7 @@ Deno.test("bad arguments start nothing", async () => {
 });
 
 Deno.test("the lists of allowed and forbidden calls share nothing", async () => {
-  assert.ok((await new Deno.Command(helper, { args: ["self-check"], stdin: "null" }).output()).success);
+  assert.ok((await new Deno.Command(helper, { args: ["harden-check"], stdin: "null" }).output()).success);
 });
 
 Deno.test("walls are read from the helper's first line", () => {

@@ -10,7 +10,7 @@ import { checkoutHelper } from "../sandbox/confine_helper.ts";
 try {
   const built = await checkoutHelper();
   const target = decodeURIComponent(new URL("../dist/mur-confine", import.meta.url).pathname);
-  const check = await new Deno.Command(built, { args: ["self-check"], stdin: "null" }).output();
+  const check = await new Deno.Command(built, { args: ["harden-check"], stdin: "null" }).output();
   if (!check.success) throw new MurError("E-IO-003", `the containment helper fails its own check: ${built}`);
   writeAtomically(target, Deno.readFileSync(built), { mode: 0o755 });
   console.log(`${target} (${Deno.statSync(target).size} bytes)`);

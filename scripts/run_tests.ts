@@ -21,6 +21,7 @@ const SUITES = [
   "components",
   "guest",
   "scripts",
+  "tests/escape",
   "tests/end_to_end",
 ];
 
@@ -32,6 +33,7 @@ const UNPRIVILEGED_SUITES = [
   "artifact/lockfile_test.ts",
   "sandbox",
   "runtime/component",
+  "tests/escape",
   "tests/end_to_end",
 ];
 

@@ -7,6 +7,7 @@ import { Buffer } from "node:buffer";
 import { createSocket } from "node:dgram";
 
 const NXDOMAIN = 3;
+const TYPES: Readonly<Record<number, string>> = { 1: "A", 28: "AAAA" };
 
 /** Records of a name, or how it is not answered. */
 export type NameAnswer =
@@ -16,7 +17,7 @@ export type NameAnswer =
 /** A running name server. */
 export interface NameServer extends AsyncDisposable {
   readonly port: number;
-  /** `name TYPE` of each question. */
+  /** `name TYPE` of each question, the name as it came but for its case; a number for a type that is neither A nor AAAA. */
   readonly asked: readonly string[];
 }
 
@@ -37,7 +38,7 @@ export async function nameServer(
     }
     const type = query.readUInt16BE(at + 1);
     const name = labels.join(".").toLowerCase();
-    asked.push(`${name} ${type === 1 ? "A" : "AAAA"}`);
+    asked.push(`${name} ${TYPES[type] ?? type}`);
     const answer = table[name] ?? { rcode: NXDOMAIN };
     if (answer === "silent") return;
     const head = Buffer.from(query.subarray(0, at + 5));

@@ -1,0 +1,343 @@
+/*
+ * The lists of calls and the filters made of them (spec containment 10, 19.8). What is on no list answers EPERM; what is
+ * refused for its arguments answers EACCES; a foreign architecture is killed.
+ */
+#include "confine.h"
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+
+#if defined(__x86_64__)
+#define THIS_ARCHITECTURE AUDIT_ARCH_X86_64
+#else
+#define THIS_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+#define FLAG_MFD_NOEXEC_SEAL 8u
+#define SOCKET_UNIX 1u
+#define SOCKET_INET 2u
+#define SOCKET_INET6 10u
+#define SOCKET_NETLINK 16u
+#define SOCKET_PACKET 17u
+#define TERMINAL_TYPE_CHARACTER 0x5412u
+#define TERMINAL_LINUX 0x541cu
+
+const uint32_t native_architecture = THIS_ARCHITECTURE;
+
+/* Calls of everything that is contained: those of spec containment 10.1 without the ones that reach for a network. */
+static const int common_calls[] = {
+    /* process */
+    SYS_execve, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_sigpending, SYS_rt_sigtimedwait,
+    SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_sigaltstack, SYS_restart_syscall, SYS_set_tid_address,
+    SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_prctl, SYS_getpid, SYS_getppid, SYS_gettid, SYS_getpgid,
+    SYS_setpgid, SYS_getsid, SYS_setsid, SYS_getpriority, SYS_setpriority, SYS_sched_yield, SYS_sched_getaffinity,
+    SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_setparam, SYS_sched_getscheduler, SYS_sched_setscheduler,
+    SYS_sched_getattr, SYS_sched_setattr, SYS_sched_get_priority_max, SYS_sched_get_priority_min,
+    SYS_sched_rr_get_interval, SYS_getcpu, SYS_capget, SYS_capset, SYS_prlimit64, SYS_getrlimit, SYS_setrlimit,
+    SYS_getrusage, SYS_getitimer, SYS_setitimer, SYS_times, SYS_uname, SYS_sysinfo,
+    /* memory */
+    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mlock, SYS_mlock2, SYS_munlock,
+    SYS_mlockall, SYS_munlockall, SYS_membarrier, SYS_msync, SYS_mincore, SYS_pkey_alloc, SYS_pkey_free,
+    SYS_pkey_mprotect,
+    /* files */
+    SYS_close, NR_close_range, SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_preadv,
+    SYS_pwritev, SYS_preadv2, SYS_pwritev2, SYS_lseek, SYS_dup, SYS_dup3, SYS_fcntl, SYS_flock, SYS_fsync,
+    SYS_fdatasync, SYS_fadvise64, SYS_readahead, SYS_ftruncate, SYS_fallocate, SYS_fstat, SYS_newfstatat, SYS_statx,
+    SYS_faccessat, NR_faccessat2, SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_readlinkat, SYS_umask,
+    SYS_sendfile, SYS_copy_file_range, SYS_splice, SYS_tee, SYS_vmsplice, SYS_ppoll, SYS_pselect6, SYS_epoll_create1,
+    SYS_epoll_ctl, SYS_epoll_pwait, NR_epoll_pwait2, SYS_eventfd2, SYS_pipe2, SYS_inotify_init1, SYS_inotify_add_watch,
+    SYS_inotify_rm_watch, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_statfs,
+    SYS_fstatfs,
+    /* a pair of connected sockets reaches nobody else; runtimes wake their threads with one */
+    SYS_socketpair, SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_shutdown, SYS_getsockopt, SYS_setsockopt,
+    SYS_getsockname, SYS_getpeername,
+    /* time */
+    SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_timer_create,
+    SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun, SYS_timer_delete,
+    /* misc */
+    SYS_getrandom, SYS_futex, NR_futex_waitv, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid,
+    SYS_getresgid, SYS_getgroups, NR_landlock_create_ruleset, NR_landlock_add_rule, NR_landlock_restrict_self,
+#if defined(__x86_64__)
+    SYS_vfork, SYS_fork, SYS_pause, SYS_arch_prctl, SYS_getpgrp, SYS_dup2, SYS_stat, SYS_lstat, SYS_access,
+    SYS_getdents, SYS_readlink, SYS_poll, SYS_select, SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_pipe,
+    SYS_inotify_init, SYS_signalfd, SYS_time, SYS_alarm,
+#endif
+};
+
+/* Opening by name. Landlock below ABI 3 does not see that one of them truncates: then they have rules of their own. */
+static const int open_calls[] = {
+    SYS_openat, NR_openat2,
+#if defined(__x86_64__)
+    SYS_open,
+#endif
+};
+
+/* What a command may call besides. */
+static const int command_calls[] = {
+    /* process */
+    SYS_execveat, SYS_ioprio_get, SYS_ioprio_set, NR_pidfd_open, NR_pidfd_send_signal,
+    /* memory */
+    SYS_shmget, SYS_shmat, SYS_shmdt, SYS_shmctl,
+    /* files */
+    SYS_sync, SYS_syncfs, SYS_sync_file_range, SYS_fchmod, SYS_fchmodat, NR_fchmodat2, SYS_fchown, SYS_fchownat,
+    SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_utimensat, SYS_mknodat, SYS_getxattr,
+    SYS_lgetxattr, SYS_fgetxattr, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_listxattr, SYS_llistxattr,
+    SYS_flistxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_name_to_handle_at, SYS_io_setup,
+    SYS_io_destroy, SYS_io_submit, SYS_io_cancel, SYS_io_getevents,
+#if defined(SYS_renameat)
+    SYS_renameat,
+#endif
+    /* sockets */
+    SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendmmsg, SYS_recvmmsg,
+    /* messages, semaphores, queues: in the namespaces of the host, where ids tell users apart */
+    SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop, SYS_mq_open,
+    SYS_mq_unlink, SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify, SYS_mq_getsetattr,
+    /* misc: without capabilities these change nothing but to what one is already */
+    SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid,
+    SYS_setfsgid,
+#if defined(__x86_64__)
+    SYS_creat, SYS_chmod, SYS_chown, SYS_lchown, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_rename, SYS_link, SYS_symlink,
+    SYS_utime, SYS_utimes, SYS_futimesat, SYS_mknod,
+#endif
+};
+
+/* I waits for its children, tells H about one of them and ends. */
+static const int init_calls[] = {SYS_wait4, SYS_waitid, SYS_write, SYS_exit_group, SYS_rt_sigreturn,
+                                 SYS_restart_syscall};
+
+/* H serves its connection, looks at /proc, drains pipes, kills and ends. */
+static const int watcher_calls[] = {
+    SYS_read, SYS_write, SYS_sendto, SYS_recvfrom, SYS_ppoll, SYS_openat, SYS_getdents64, SYS_close, SYS_wait4,
+    SYS_waitid, SYS_kill, SYS_clock_gettime, SYS_nanosleep, SYS_clock_nanosleep, SYS_exit_group, SYS_rt_sigreturn,
+    SYS_restart_syscall, SYS_getpid, SYS_munmap, SYS_madvise, SYS_brk, SYS_lseek, SYS_fcntl,
+#if defined(__x86_64__)
+    SYS_poll, SYS_open,
+#endif
+};
+
+const int forbidden_calls[] = {
+    425, 426, 427, /* io_uring */
+    SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_process_vm_readv, SYS_process_vm_writev, SYS_open_by_handle_at,
+    SYS_keyctl, SYS_add_key, SYS_request_key, SYS_ptrace, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot,
+    SYS_unshare, SYS_setns, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load,
+    SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_nfsservctl, SYS_lookup_dcookie, SYS_clock_adjtime,
+    SYS_clock_settime, SYS_settimeofday, SYS_adjtimex, SYS_set_mempolicy, SYS_get_mempolicy, SYS_mbind,
+    SYS_migrate_pages, SYS_move_pages, SYS_fanotify_init, SYS_fanotify_mark, SYS_seccomp, SYS_personality, SYS_kcmp,
+    NR_pidfd_getfd, NR_mount_setattr, NR_open_tree, NR_move_mount, 430, 431, 432, 433, /* fsopen … fspick */
+#if defined(SYS_kexec_file_load)
+    SYS_kexec_file_load,
+#endif
+#if defined(__x86_64__)
+    SYS_iopl, SYS_ioperm, SYS__sysctl, SYS_sysfs, SYS_uselib, SYS_create_module, SYS_get_kernel_syms, SYS_query_module,
+#endif
+};
+const size_t forbidden_count = LENGTH_OF(forbidden_calls);
+
+#define NAMESPACE_FLAGS \
+  (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
+
+/* -------------------------------------------------------------------------------------------------------- building --- */
+
+static void emit(struct filter *filter, uint16_t code, uint32_t value, uint8_t if_true, uint8_t if_false) {
+  /* A list that outgrows its place must not become a shorter list. */
+  if (filter->length == MAX_FILTER) _exit(EXIT_SETUP);
+  filter->code[filter->length++] = (struct sock_filter){code, if_true, if_false, value};
+}
+
+static void load(struct filter *filter, size_t offset) {
+  emit(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+static void answer(struct filter *filter, uint32_t value) { emit(filter, BPF_RET | BPF_K, value, 0, 0); }
+static void deny(struct filter *filter, int error) { answer(filter, SECCOMP_RET_ERRNO | (uint32_t)error); }
+static void allow(struct filter *filter) { answer(filter, SECCOMP_RET_ALLOW); }
+
+/* Runs the next `count` instructions when the value loaded is, or is not, this one. */
+static void if_equal(struct filter *filter, uint32_t value, uint8_t count) {
+  emit(filter, BPF_JMP | BPF_JEQ | BPF_K, value, 0, count);
+}
+static void if_other(struct filter *filter, uint32_t value, uint8_t count) {
+  emit(filter, BPF_JMP | BPF_JEQ | BPF_K, value, count, 0);
+}
+
+/* Both machines are little-endian: the low half of an argument comes first, and these calls look at no more. */
+static size_t argument(int index) { return offsetof(struct seccomp_data, args) + (size_t)index * 8; }
+
+static void rule_sockets(struct filter *filter, int unix_sockets) {
+  if_equal(filter, SYS_socket, 11);
+  load(filter, argument(0));
+  if_equal(filter, SOCKET_UNIX, 1);
+  if (unix_sockets) {
+    allow(filter);
+  } else {
+    deny(filter, EACCES);
+  }
+  if_equal(filter, SOCKET_INET, 1);
+  allow(filter);
+  if_equal(filter, SOCKET_INET6, 1);
+  allow(filter);
+  /* The next two are known and refused, as on every list of this kind; any other family is unknown. */
+  if_other(filter, SOCKET_NETLINK, 1);
+  if_equal(filter, SOCKET_PACKET, 1);
+  deny(filter, EACCES);
+  deny(filter, EPERM);
+}
+
+static void rule_truncation(struct filter *filter) {
+  if_equal(filter, SYS_truncate, 1);
+  deny(filter, EACCES);
+  /* Its flags lie in memory, where a filter can't look. */
+  if_equal(filter, NR_openat2, 1);
+  deny(filter, ENOSYS);
+  static const struct {
+    int call, flags;
+  } opens[] = {
+      {SYS_openat, 2},
+#if defined(__x86_64__)
+      {SYS_open, 1},
+#endif
+  };
+  for (size_t i = 0; i < LENGTH_OF(opens); i++) {
+    if_equal(filter, (uint32_t)opens[i].call, 6);
+    load(filter, argument(opens[i].flags));
+    /*
+     * Opened for writing, Landlock asks for the right to write. Opened for reading, or for neither (the access mode 3),
+     * truncating asks for no such right.
+     */
+    emit(filter, BPF_ALU | BPF_AND | BPF_K, O_TRUNC | 3, 0, 0);
+    if_other(filter, O_TRUNC | O_RDONLY, 1);
+    if_equal(filter, O_TRUNC | 3, 1);
+    deny(filter, EACCES);
+    allow(filter);
+  }
+}
+
+static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+struct call_list {
+  int calls[512];
+  size_t count;
+};
+
+static void add_calls(struct call_list *list, const int *calls, size_t count) {
+  if (list->count + count > LENGTH_OF(list->calls)) _exit(EXIT_SETUP);
+  memcpy(list->calls + list->count, calls, count * sizeof *calls);
+  list->count += count;
+}
+
+/* Neighbouring numbers share one comparison: the kernel runs the filter for every number when it loads it. */
+static void allow_calls(struct filter *filter, struct call_list *list) {
+  qsort(list->calls, list->count, sizeof *list->calls, ascending);
+  for (size_t i = 0; i < list->count;) {
+    uint32_t first = (uint32_t)list->calls[i], last = first;
+    while (++i < list->count && (uint32_t)list->calls[i] <= last + 1) last = (uint32_t)list->calls[i];
+    if (first == last) {
+      if_equal(filter, first, 1);
+    } else {
+      emit(filter, BPF_JMP | BPF_JGE | BPF_K, first, 0, 2);
+      emit(filter, BPF_JMP | BPF_JGT | BPF_K, last, 1, 0);
+    }
+    allow(filter);
+  }
+}
+
+void build_filter(struct filter *filter, const struct filter_options *options) {
+  const int contained = options->kind == FILTER_COMMAND || options->kind == FILTER_HOST;
+  filter->length = 0;
+  load(filter, offsetof(struct seccomp_data, arch));
+  if_other(filter, THIS_ARCHITECTURE, 1);
+  answer(filter, SECCOMP_RET_KILL_PROCESS);
+  load(filter, offsetof(struct seccomp_data, nr));
+#if defined(__x86_64__)
+  /* Numbers of the x32 interface would slip past a list of the others. */
+  emit(filter, BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1);
+  deny(filter, EPERM);
+#endif
+  struct call_list list = {.count = 0};
+  if (contained) {
+    if (options->kind == FILTER_COMMAND) {
+      rule_sockets(filter, options->unix_sockets);
+    } else {
+      if_equal(filter, SYS_socket, 1);
+      deny(filter, EACCES);
+    }
+    /* Its flags lie in memory; libcs fall back to clone, whose flags can be seen. */
+    if_equal(filter, NR_clone3, 1);
+    deny(filter, ENOSYS);
+    if_equal(filter, SYS_clone, 4);
+    load(filter, argument(0));
+    emit(filter, BPF_JMP | BPF_JSET | BPF_K, NAMESPACE_FLAGS, 0, 1);
+    deny(filter, EPERM);
+    allow(filter);
+    /* A memory file that may be executed would be a program no wall has seen. */
+    if_equal(filter, SYS_memfd_create, 4);
+    load(filter, argument(1));
+    emit(filter, BPF_JMP | BPF_JSET | BPF_K, FLAG_MFD_NOEXEC_SEAL, 1, 0);
+    deny(filter, EACCES);
+    allow(filter);
+    /* Typing into a terminal. */
+    if_equal(filter, SYS_ioctl, 5);
+    load(filter, argument(1));
+    if_other(filter, TERMINAL_TYPE_CHARACTER, 1);
+    if_equal(filter, TERMINAL_LINUX, 1);
+    deny(filter, EACCES);
+    allow(filter);
+    add_calls(&list, common_calls, LENGTH_OF(common_calls));
+    if (options->kind == FILTER_COMMAND) {
+      add_calls(&list, command_calls, LENGTH_OF(command_calls));
+      static const int truncate_call[] = {SYS_truncate};
+      if (!options->refuse_truncation) add_calls(&list, truncate_call, 1);
+    }
+    if (options->refuse_truncation) {
+      rule_truncation(filter);
+    } else {
+      add_calls(&list, open_calls, LENGTH_OF(open_calls));
+    }
+  } else if (options->kind == FILTER_INIT) {
+    add_calls(&list, init_calls, LENGTH_OF(init_calls));
+  } else {
+    add_calls(&list, watcher_calls, LENGTH_OF(watcher_calls));
+  }
+  allow_calls(filter, &list);
+  deny(filter, EPERM);
+}
+
+int enter_filter(const struct filter *filter) {
+  struct sock_fprog program = {filter->length, (struct sock_filter *)filter->code};
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_LOG, &program) == 0) return 0;
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+/* The few instructions that the filters are made of, carried out as the kernel would. */
+uint32_t evaluate_filter(const struct filter *filter, uint32_t architecture, int call, const uint64_t arguments[6]) {
+  struct seccomp_data data = {.nr = call, .arch = architecture};
+  memcpy(data.args, arguments, sizeof data.args);
+  uint32_t value = 0;
+  for (size_t at = 0; at < filter->length; at++) {
+    const struct sock_filter *step = &filter->code[at];
+    switch (step->code) {
+      case BPF_LD | BPF_W | BPF_ABS:
+        memcpy(&value, (const char *)&data + step->k, sizeof value);
+        break;
+      case BPF_ALU | BPF_AND | BPF_K:
+        value &= step->k;
+        break;
+      case BPF_JMP | BPF_JEQ | BPF_K:
+        at += value == step->k ? step->jt : step->jf;
+        break;
+      case BPF_JMP | BPF_JGE | BPF_K:
+        at += value >= step->k ? step->jt : step->jf;
+        break;
+      case BPF_JMP | BPF_JGT | BPF_K:
+        at += value > step->k ? step->jt : step->jf;
+        break;
+      case BPF_JMP | BPF_JSET | BPF_K:
+        at += (value & step->k) != 0 ? step->jt : step->jf;
+        break;
+      case BPF_RET | BPF_K:
+        return step->k;
+      default:
+        _exit(EXIT_SETUP);
+    }
+  }
+  _exit(EXIT_SETUP);
+}

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { libc } from "../base/libc.ts";
+import { until } from "../tests/support/process_tree.ts";
+import { checkoutHelper } from "./confine_helper.ts";
+import { describeEnd } from "./confined_command.ts";
+import { ConfinedPlace, CONTAINED_TIERS } from "./testing/confined_place.ts";
+import { testConfinedCommands } from "./testing/confined_command_suite.ts";
+
+testConfinedCommands("contained", checkoutHelper);
+
+function marked(mark: string): number[] {
+  const pids: number[] = [];
+  for (const { name } of Deno.readDirSync("/proc")) {
+    try {
+      if (/^\d+$/.test(name) && Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(mark)) pids.push(Number(name));
+    } catch {
+      // It has ended.
+    }
+  }
+  return pids.filter((pid) => pid !== Deno.pid);
+}
+
+/** A program that starts a contained command as the runtime does, says so, and waits, releases or ends. */
+const STAND_IN = `
+const { ConfinedPlace } = await import(Deno.args[0]);
+const [, helper, tier, script, then] = Deno.args;
+const place = new ConfinedPlace(helper);
+const command = place.start("/bin/sh", ["sh", "-c", script], { tier });
+await command.started;
+console.log(JSON.stringify([place.root]));
+if (then === "release") {
+  await command.release();
+  Deno.exit(0);
+}
+await new Promise(() => setInterval(() => {}, 1000));
+`;
+
+async function standIn(tier: string, script: string, then: string) {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "-A",
+      `data:text/javascript,${encodeURIComponent(STAND_IN)}`,
+      import.meta.resolve("./testing/confined_place.ts"),
+      await checkoutHelper(),
+      tier,
+      script,
+      then,
+    ],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const reader = child.stdout.getReader();
+  const { value } = await reader.read();
+  const [root] = JSON.parse(new TextDecoder().decode(value)) as [string];
+  return { child, root, close: () => reader.cancel() };
+}
+
+Deno.test("SIGKILL of the runtime leaves nothing of a contained command within a second", async () => {
+  for (const tier of [...CONTAINED_TIERS, "env"]) {
+    const mark = `mark-${crypto.randomUUID()}`;
+    const script =
+      `(setsid sh -c 'trap "" TERM HUP; while :; do sleep 1; done' ${mark} &); while :; do :; done # ${mark}`;
+    const { child, root, close } = await standIn(tier, script, "wait");
+    await until("it runs", () => marked(mark).length >= 3);
+    child.kill("SIGKILL");
+    await until("it is gone", () => marked(mark).length <= 0, 1_000).finally(() => {
+      for (const pid of marked(mark)) libc().kill(pid, 9);
+    });
+    await close();
+    await child.status;
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test("a released command outlives the runtime and its readers, still limited", async () => {
+  for (const tier of CONTAINED_TIERS) {
+    const mark = `mark-${crypto.randomUUID()}`;
+    const script = `i=0; while [ $i -lt 4000 ]; do echo "line $i with some more text to fill the pipe"; ` +
+      `i=$((i+1)); [ $i -eq 1 ] && sleep 0.5; done; echo $i > done; : ${mark}`;
+    const { child, root, close } = await standIn(tier, script, "release");
+    assert.equal((await child.status).code, 0);
+    await close();
+    assert.ok(marked(mark).length >= 1, "it ended with the runtime");
+    await until("it ends", () => marked(mark).length === 0);
+    assert.equal(await Deno.readTextFile(`${root}/work/done`), "4000\n");
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test("a helper that can't be run leaves no socket behind", async () => {
+  await using place = new ConfinedPlace(await checkoutHelper());
+  assert.throws(() => place.start("/bin/true", ["true"], { helper: `${place.root}/none` }), Deno.errors.NotFound);
+  // One that says nothing at all.
+  const mute = place.file("mute", "#!/bin/sh\nexit 0\n", 0o755);
+  const end = await place.run("/bin/true", ["true"], { helper: mute });
+  assert.deepEqual(end.failure, { stage: "helper", reason: "it ended without a word" });
+  assert.deepEqual([...Deno.readDirSync(place.control)], []);
+  await place.sh("exit 0");
+  assert.deepEqual([...Deno.readDirSync(place.control)], []);
+});
+
+Deno.test("an end is described from what the helper said", () => {
+  const exit = { userMs: 0, systemMs: 0, maxResidentBytes: 0 };
+  const failed = { stage: "netns", reason: "x" };
+  assert.deepEqual(describeEnd({ kind: "failed", failure: failed }, false).failure, failed);
+  assert.deepEqual(describeEnd(null, false).failure?.stage, "helper");
+  assert.deepEqual(describeEnd(null, true), { failure: null, exitCode: 137, signal: "SIGKILL", resourceLimit: null });
+  const end = (value: number, bySignal: boolean, limit: string) =>
+    describeEnd({ kind: "exited", exit: { ...exit, value, bySignal, limit } }, false);
+  assert.deepEqual(end(3, false, ""), { failure: null, exitCode: 3, signal: null, resourceLimit: null });
+  assert.deepEqual(end(25, true, ""), {
+    failure: null,
+    exitCode: 153,
+    signal: "SIGXFSZ",
+    resourceLimit: "max_file_size_bytes",
+  });
+  // What the helper killed for counts before the signal, and a word it does not know for nothing.
+  assert.equal(end(24, true, "memory_bytes").resourceLimit, "memory_bytes");
+  assert.equal(end(24, true, "moon").resourceLimit, "cpu_seconds");
+  // Real-time signals have no name here.
+  assert.deepEqual(end(40, true, ""), { failure: null, exitCode: 168, signal: null, resourceLimit: null });
+});
