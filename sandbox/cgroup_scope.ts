@@ -5,7 +5,6 @@
  * @module
  */
 import { reasonOf } from "../base/errors.ts";
-import { parentDirectory } from "../base/paths.ts";
 import type { ProcessLimits } from "../artifact/manifest/capsule_manifest.ts";
 import type { AggregateHost } from "./aggregate_limits.ts";
 
@@ -25,7 +24,10 @@ export interface CgroupPlace {
 /** A place, or why there is none. */
 export type Found<T> = T | { readonly problem: string };
 
-/** Why no scope can be made; its message is shown as a reason and never on its own. */
+/**
+ * Why no scope can be made; its message is shown as a reason and never on its own. It names no group of this process: two
+ * launches must give the same reason.
+ */
 class CgroupProblem extends Error {}
 
 /** Name of the group that the runtime moves into where it stands in the way of its own commands. */
@@ -112,7 +114,7 @@ function makeGroup(directory: string, name: string): string {
     Deno.mkdirSync(group);
     return group;
   } catch (cause) {
-    throw new CgroupProblem(`no group can be made in ${directory}: ${shortReason(cause)}`);
+    throw new CgroupProblem(`no group can be made below this process's own: ${shortReason(cause)}`);
   }
 }
 
@@ -121,7 +123,7 @@ function set(group: string, file: string, value: string): void {
   try {
     Deno.writeTextFileSync(`${group}/${file}`, value, { create: false });
   } catch (cause) {
-    throw new CgroupProblem(`${file} cannot be set in ${parentDirectory(group)}: ${shortReason(cause)}`);
+    throw new CgroupProblem(`${file} cannot be set: ${shortReason(cause)}`);
   }
 }
 
@@ -162,12 +164,14 @@ async function prepareV2(): Promise<Found<string>> {
   try {
     offered = Deno.readTextFileSync(`${directory}/cgroup.controllers`).trim().split(" ");
   } catch (cause) {
-    return { problem: `${directory}/cgroup.controllers cannot be read: ${shortReason(cause)}` };
+    return { problem: `cgroup.controllers cannot be read: ${shortReason(cause)}` };
   }
   const missing = V2_CONTROLLERS.filter((controller) => !offered.includes(controller));
   if (missing.length > 0) {
     return {
-      problem: `${directory} does not offer ${missing.join(", ")}; a service manager gives them with Delegate=yes`,
+      problem: `this process's group does not offer ${
+        missing.join(", ")
+      }; a service manager gives them with Delegate=yes`,
     };
   }
   try {
@@ -176,7 +180,7 @@ async function prepareV2(): Promise<Found<string>> {
     return { problem: `${reasonOf(cause)}; a service manager lets one be made with Delegate=yes` };
   }
   const refused = await enableControllers(directory, offered.includes("io"));
-  if (refused !== null) return { problem: `the controllers of ${directory} cannot be enabled: ${refused}` };
+  if (refused !== null) return { problem: `its controllers cannot be enabled: ${refused}` };
   v2Base = directory;
   return directory;
 }
@@ -238,8 +242,14 @@ export function transientScopeCall(unit: string, pid: number): string[] {
   ];
 }
 
-/** Best-effort and silent: where there is no user manager, the group this process is in has to do. */
-async function moveIntoTransientScope(): Promise<void> {
+let moved: Promise<void> | undefined;
+
+/** Best-effort, silent and once: where there is no user manager, the group this process is in has to do. */
+function moveIntoTransientScope(): Promise<void> {
+  return moved ??= askForTransientScope();
+}
+
+async function askForTransientScope(): Promise<void> {
   const runtimeDirectory = Deno.env.get("XDG_RUNTIME_DIR");
   if (runtimeDirectory === undefined || !runtimeDirectory.startsWith("/")) return;
   const unit = `murmur-${Deno.pid}-${count++}.scope`;
