@@ -20,10 +20,11 @@ export interface CommandDirectories {
   readonly runtime: string;
 }
 
-/** A directory granted by `interpreter_runtime`. */
+/** A directory granted by `interpreter_runtime`; a file in the place of one is granted as what it is. */
 export interface InterpreterDirectory {
   readonly canonical: string;
   readonly listDir: boolean;
+  readonly kind: "directory" | "file";
 }
 
 /** A tree granted by `staged_runtime`. */
@@ -115,7 +116,7 @@ export function resolveGrants(capabilities: Capabilities, sources: GrantSources)
   const interpreterRuntime = capabilities.interpreterRuntime.flatMap(({ dirs }) =>
     dirs.flatMap(({ path, listDir }) => {
       const canonical = resolve(path);
-      return canonical === null ? [] : [{ canonical, listDir }];
+      return canonical === null ? [] : [{ canonical, listDir, kind: kindOf(canonical) ?? "directory" }];
     })
   );
   const stagedRuntime = capabilities.stagedRuntime.map(({ sourcePath }): StagedTree => {

@@ -51,7 +51,7 @@ Deno.test("grants are looked up once, under their canonical paths, with the name
       hostPathLinks: [],
     });
     assert.equal(grants.directories.workdir, `${dir}/work`);
-    assert.deepEqual(grants.interpreterRuntime, [{ canonical: `${dir}/py`, listDir: false }]);
+    assert.deepEqual(grants.interpreterRuntime, [{ canonical: `${dir}/py`, listDir: false, kind: "directory" }]);
     assert.deepEqual(grants.stagedRuntime, [{ path: `${dir}/gone`, kind: "directory" }], "missing, so that it fails");
     assert.deepEqual(grants.networkFiles, [], "no network was granted");
     const sh = await Deno.realPath("/bin/sh");

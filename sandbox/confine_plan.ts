@@ -257,7 +257,7 @@ function sealedRoot(facts: PlanFacts): RootRecord[] {
       ...executableDirectories(grants.execute).filter(({ path }) => !system(path))
         .map(({ path, kind }) => bind(path, "ro", "opt", kind)),
       ...grants.interpreterRuntime.filter(({ canonical }) => !system(canonical))
-        .map(({ canonical }) => bind(canonical, "ro", "opt")),
+        .map(({ canonical, kind }) => bind(canonical, "ro", "opt", kind)),
       bind(directories.records, "ro", "req"),
       bind(`${directories.records}/home`, writable, "req"),
       // It is /tmp, too. Left to the bind above, what was written there could be mapped to be executed.

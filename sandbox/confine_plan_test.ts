@@ -81,7 +81,10 @@ Deno.test("the rules of the full tier are those of the table, and a native tool 
   const rules = (list: readonly CommandRecord[]) =>
     ofOp(list, "rule").map(({ rights, presence, path }) => `${rights} ${presence} ${path}`);
   const plan = planCommands(facts("full", {
-    interpreterRuntime: [{ canonical: "/opt/py", listDir: true }, { canonical: "/opt/px", listDir: false }],
+    interpreterRuntime: [
+      { canonical: "/opt/py", listDir: true, kind: "directory" },
+      { canonical: "/opt/px", listDir: false, kind: "directory" },
+    ],
     hostPaths: [{ path: "/data", access: "read" }, { path: "/share", access: "read-write" }],
     networkFiles: [
       { path: "/etc/hosts", kind: "file", purpose: "name resolution" },
@@ -122,7 +125,7 @@ Deno.test("a sealed root is put together in an order in which nothing hides what
     directories: { ...GRANTS.directories, workdir: "/tmp/w" },
     execute: [...GRANTS.execute, "/opt/app/bin/app"],
     stagedRuntime: [{ path: "/opt/py", kind: "directory" }],
-    interpreterRuntime: [{ canonical: "/usr/lib/python3", listDir: true }],
+    interpreterRuntime: [{ canonical: "/usr/lib/python3", listDir: true, kind: "directory" }],
     links: [
       { path: "/opt/app/app", target: "/opt/app/bin/app", kind: "file", inCanonicalDirectory: true },
       { path: "/usr/local/bin/app", target: "/opt/app/bin/app", kind: "file", inCanonicalDirectory: true },
@@ -262,7 +265,14 @@ const grants: fc.Arbitrary<CommandGrants> = fc.record({
   }),
   workdirExec: fc.boolean(),
   execute: fc.array(path.map((each) => `${each}.bin`), { maxLength: 4 }),
-  interpreterRuntime: fc.array(fc.record({ canonical: path, listDir: fc.boolean() }), { maxLength: 2 }),
+  interpreterRuntime: fc.array(
+    fc.record({
+      canonical: path,
+      listDir: fc.boolean(),
+      kind: fc.constantFrom<"directory" | "file">("directory", "file"),
+    }),
+    { maxLength: 2 },
+  ),
   stagedRuntime: fc.array(fc.record({ path, kind: fc.constant<"directory">("directory") }), { maxLength: 2 }),
   hostPaths: fc.array(
     fc.record({ path, access: fc.constantFrom<"read" | "read-write">("read", "read-write") }),
