@@ -24,3 +24,10 @@ export function parentDirectory(path: string): string {
 export function isAtOrBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }
+
+/** Every directory strictly between `folder` and `path`, which lies below it, from the top down. */
+export function directoriesBetween(folder: string, path: string): string[] {
+  const prefix = folder === "/" ? "" : folder;
+  const steps = path.slice(prefix.length + 1).split("/").slice(0, -1);
+  return steps.map((_, index) => `${prefix}/${steps.slice(0, index + 1).join("/")}`);
+}

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { absolutePath, isAtOrBelow, parentDirectory } from "./paths.ts";
+import { absolutePath, directoriesBetween, isAtOrBelow, parentDirectory } from "./paths.ts";
 
 Deno.test("a path is taken against the current directory and resolved as text", () => {
   for (
@@ -25,4 +25,10 @@ Deno.test("a path lies in a folder by whole components", () => {
   for (const path of ["/a", "/a/b", "/a/b/c"]) assert.ok(isAtOrBelow(path, "/a"), path);
   for (const path of ["/", "/ab", "/b/a"]) assert.ok(!isAtOrBelow(path, "/a"), path);
   for (const path of ["/", "/a"]) assert.ok(isAtOrBelow(path, "/"), path);
+});
+
+Deno.test("the directories between a folder and a path below it leave out both", () => {
+  assert.deepEqual(directoriesBetween("/a", "/a/b/c/d"), ["/a/b", "/a/b/c"]);
+  assert.deepEqual(directoriesBetween("/a", "/a/b"), []);
+  assert.deepEqual(directoriesBetween("/", "/a/b"), ["/a"]);
 });

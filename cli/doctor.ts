@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { judgeCapabilities, judgeStagedRuntime, lowerCapabilities } from "../artifact/capability_policy.ts";
+import { judgeCapabilities, lowerCapabilities } from "../artifact/capability_policy.ts";
 import { type Configuration, readConfiguration } from "../artifact/configuration.ts";
 import { readWorkspaceEnvFile, type Variables } from "../artifact/env_file.ts";
 import { LOCK_NAME, type LockFile, readLock } from "../artifact/lockfile.ts";
-import type { CapsuleManifest, ContainmentClass } from "../artifact/manifest/capsule_manifest.ts";
+import type { CapsuleManifest } from "../artifact/manifest/capsule_manifest.ts";
 import { manifestWarnings } from "../artifact/manifest/manifest_warnings.ts";
 import { murVersionNotice, readCapsuleManifest } from "../artifact/manifest/parse_capsule_manifest.ts";
 import { refuseUnsupported } from "../artifact/manifest/unsupported.ts";
@@ -20,11 +20,12 @@ import { judgeMurmurNames } from "../runtime/component/served_interfaces.ts";
 import { publicDoorWarning } from "../runtime/door/public_door_warning.ts";
 import { strongerClass } from "../runtime/session/launch_options.ts";
 import { projectRoot } from "../artifact/project_root.ts";
-import { preopen, preopenLine } from "../runtime/session/scope_report.ts";
-import { parentDirectory } from "../base/paths.ts";
-import { decideContainment } from "../sandbox/containment_class.ts";
-import { resolveHostPaths, sessionExecutables } from "../sandbox/host_paths.ts";
-import { judgeScripts } from "../sandbox/script_reachability.ts";
+import { type ContainmentJudgement, judgeContainment } from "../runtime/session/containment_judgement.ts";
+import { notProtected, preopen, preopenLine } from "../runtime/session/scope_report.ts";
+import { trustedPaths } from "../runtime/session/trusted_paths.ts";
+import { confineHelper, SYSTEM_HELPER } from "../sandbox/confine_helper.ts";
+import { hostObstacles, TIER_NAMES } from "../sandbox/containment_class.ts";
+import { readHost } from "../sandbox/host_containment.ts";
 import { artifactChecklist, type ChecklistLine, mismatchText } from "./artifact_checklist.ts";
 import type { CliContext } from "./context.ts";
 import { requiredVariables, spawnClosure } from "./environment_requirements.ts";
@@ -48,6 +49,9 @@ const MAX_WIDER_SHOWN = 20;
 
 /** How long the daemon is waited for, in milliseconds. */
 const ROOST_TIMEOUT_MS = 2_000;
+
+/** Where `sudo mur setup` installs the profile that lets the helper make user namespaces. */
+const APPARMOR_PROFILE = "/etc/apparmor.d/mur-sealed";
 
 const MARKS: Readonly<Record<ChecklistLine["mark"], string>> = { ok: "✓", error: "✗", warning: "⚠", note: "·" };
 
@@ -89,12 +93,11 @@ export async function doctor(context: CliContext, flags: DoctorFlags): Promise<n
     platform: hostPlatformTag(),
     maxBytes: maxDecompressedBytes(context.env),
   };
-  reportContainment(examination);
+  await reportJudgement(examination);
   await reportHome(context);
   reportGrants(examination);
   reportDoor(examination, flags.bind);
   reportWarnings(examination);
-  await reportHostRefusals(examination);
   await reportRoost(examination);
   const unmet = await reportEnvironment(examination);
   await reportRoster(context, directory);
@@ -144,29 +147,91 @@ function block(context: CliContext, title: string, lines: readonly string[]): vo
   context.stdout.line("");
 }
 
-/** The containment class that manifest and configuration ask for. */
-function declaredFloor({ manifest, configuration }: Pick<Examination, "manifest" | "configuration">): ContainmentClass {
-  return strongerClass(configuration.containment, manifest.capabilities.containment) ?? "advisory";
+/** The grant of user namespaces and the helper it is given to (spec containment 1.5). */
+async function reportNamespaces({ context }: Examination, { decision }: ContainmentJudgement): Promise<void> {
+  let helper: string;
+  try {
+    const path = await confineHelper();
+    helper = `${path}${path === SYSTEM_HELPER ? " (root-owned, placed by mur setup)" : " (this user's own copy)"}`;
+  } catch (error) {
+    if (!(error instanceof MurError)) throw error;
+    helper = `not available: ${error.message}`;
+  }
+  block(context, "AppArmor / user namespaces", [
+    `helper:       ${helper}`,
+    `profile:      ${APPARMOR_PROFILE} ${await isFile(APPARMOR_PROFILE) ? "is installed" : "is not installed"}`,
+    `userns grant: ${decision.usernsGrant ?? "n/a"}`,
+  ]);
 }
 
-function reportContainment({ context, manifest, configuration }: Examination): void {
-  const floor = declaredFloor({ manifest, configuration });
-  const decision = decideContainment(manifest, floor);
-  const spawns = manifest.capabilities.shellAllow.length > 0;
+/** How commands would be contained here, and what is in the way of more. */
+function reportContainment(
+  { context }: Examination,
+  judgement: ContainmentJudgement,
+  inProject: readonly string[],
+): void {
+  const { host, decision, aggregate } = judgement;
+  const yes = (value: boolean) => value ? "yes" : "no";
   block(context, "Containment", [
-    `host class:     ${decision.host}`,
-    `achieved class: ${decision.achieved} (mechanism: ${decision.tier})`,
-    `declared floor: ${floor}${decision.refusal === null ? "" : " — not met, mur run refuses"}`,
-    `userns grant:   ${decision.usernsGrant ?? "n/a"}`,
-    ...(decision.shortfall === null ? [] : [`missing:        ${decision.shortfall}`]),
-    ...(spawns && decision.achieved === "advisory"
-      ? ["commands run with the rights of this user: no private mounts, no process namespace, no limits as a group"]
-      : []),
+    `host tier:        ${TIER_NAMES[decision.hostTier]} (class ${decision.host})`,
+    `applied tier:     ${TIER_NAMES[decision.tier]} (class ${decision.achieved})`,
+    `declared floor:   ${decision.floor}${decision.refusal === null ? "" : " — not met, mur run refuses"}`,
+    `private mounts:   ${yes(decision.privateMounts)}`,
+    `pid namespace:    ${yes(decision.pidNamespace)}`,
+    `aggregate limits: ${aggregate.mechanism}${aggregate.reason === null ? "" : ` (${aggregate.reason})`}`,
+    ...hostObstacles(host).flatMap(({ blocker, reason, remedy }) => [
+      `blocker:          ${blocker}: ${reason}`,
+      ...(remedy === null ? [] : [`  remedy:         ${remedy}`]),
+    ]),
+    ...decision.caps.flatMap(({ reason, remedy }) => [`cap:              ${reason}`, `  remedy:         ${remedy}`]),
+    ...inProject.map((path) => `not guarded with --workdir at the project: ${path}`),
+    ...notProtected(decision).map((line) => `not protected:    ${line}`),
   ]);
-  for (const warning of [...decision.stagingWarnings, ...decision.launchWarnings]) {
+}
+
+/** Judges the containment of the project's capsule, with a work folder of its own and with the project as one. */
+async function judgeProject(
+  examination: Examination,
+): Promise<{ own: ContainmentJudgement; project: ContainmentJudgement }> {
+  const { context, manifest, directory, configuration, env } = examination;
+  const home = context.home();
+  const inputs = {
+    manifest,
+    floor: strongerClass(configuration.containment, manifest.capabilities.containment) ?? "advisory",
+    host: readHost(),
+    home,
+    path: env.get("PATH") ?? "",
+    workdirRoot: `${directory}/workdir`,
+    hostPaths: configuration.hostPaths,
+    hostPathFile: configuration.global?.file ?? home.config,
+    trusted: trustedPaths(manifest, {
+      manifest: `${directory}/murmur.yaml`,
+      manifestDir: directory,
+      workspaceRoot: directory,
+      storeRoot: null,
+      cwd: context.cwd,
+      murmurHome: home.root,
+    }),
+    hostReported: env.get("MURMUR_HOST_WARNINGS_REPORTED") === "1",
+    nativeTools: [],
+  };
+  return {
+    own: await judgeContainment({ ...inputs, workdir: null }),
+    project: await judgeContainment({ ...inputs, workdir: directory }),
+  };
+}
+
+/** The two blocks about containment, the warnings and the refusals of a run. */
+async function reportJudgement(examination: Examination): Promise<void> {
+  const { context } = examination;
+  const { own, project } = await judgeProject(examination);
+  await reportNamespaces(examination, own);
+  reportContainment(examination, own, project.decision.unguarded);
+  const unguarded = project.launchWarnings.filter(({ code }) => code === "W-SEC-033");
+  for (const warning of [...own.stagingWarnings, ...own.launchWarnings, ...unguarded]) {
     if (SHOWN_WARNINGS.has(warning.code)) context.warn(warning);
   }
-  if (decision.refusal !== null) warnOfRefusal(context, decision.refusal);
+  for (const refusal of own.refusals) warnOfRefusal(context, refusal);
 }
 
 /** Prints a refusal of `mur run` ahead of it; it does not change the exit status (spec cli 11.5). */
@@ -254,33 +319,6 @@ function reportWarnings(examination: Examination): void {
     ...gatewayWarnings(manifest, policy, foundCredentials(examination), config),
   ];
   for (const warning of warnings) if (SHOWN_WARNINGS.has(warning.code)) context.warn(warning);
-}
-
-/** What a run would refuse because of this host and its configuration, each by itself (spec session 3.1, 12 to 15). */
-async function reportHostRefusals({ context, manifest, configuration, directory, env }: Examination): Promise<void> {
-  const floor = declaredFloor({ manifest, configuration });
-  const path = env.get("PATH") ?? "";
-  const { root, config } = context.home();
-  const checks: readonly (() => unknown)[] = [
-    () => judgeStagedRuntime(manifest, floor),
-    () => judgeScripts(manifest, floor, path),
-    () =>
-      resolveHostPaths(configuration.hostPaths, {
-        file: configuration.global?.file ?? config,
-        home: parentDirectory(root),
-        murmurHome: root,
-        workdir: `${directory}/workdir`,
-        executables: sessionExecutables(manifest.capabilities, path),
-      }),
-  ];
-  for (const check of checks) {
-    try {
-      await check();
-    } catch (error) {
-      if (!(error instanceof MurError)) throw error;
-      warnOfRefusal(context, error);
-    }
-  }
 }
 
 /** Where each gateway's key would come from, by bare artifact name; values are not looked at. */

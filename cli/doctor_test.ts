@@ -362,10 +362,26 @@ Deno.test("a floor this host does not meet is reported with the reason and does 
     const met = !context.out().includes("not met");
     assert.match(
       context.out(),
-      /^Containment\n {2}host class: +\w+\n {2}achieved class: \w+ \(mechanism: [\w-]+\)\n {2}declared floor: sealed/,
+      /^AppArmor \/ user namespaces\n {2}helper: +\/.*\n {2}profile: .*\n {2}userns grant: [\w/]+\n\nContainment\n {2}host tier: +\S+ \(class \w+\)\n {2}applied tier: +\S+ \(class \w+\)\n {2}declared floor: +sealed/,
     );
+    assert.match(context.out(), /\n {2}aggregate limits: not-required\n/);
+    if (!met) assert.match(context.out(), /\n {2}blocker: +\w+: /);
     assert.equal(/^\[mur doctor\] warning\[E-CAP-003\]/m.test(context.err()), !met);
     assert.equal(context.status, 0);
+  });
+});
+
+Deno.test("what a run would refuse or warn about for its commands is told ahead of it", async () => {
+  const shell = "shell: { allow: [sh], staged_runtime: [{ binary: sh, source_path: /opt/x, pin: '1' }] }";
+  await withProject({ "murmur.yaml": `${SCRIPT}capabilities: { ${shell} }\n` }, async ({ run, home, directory }) => {
+    await writeFiles(home, { ".murmur/config.yaml": "host_paths: [{ path: /etc, access: read }]\n" });
+    await Deno.symlink(`${directory}/murmur.yaml`, `${directory}/roster.yaml`);
+    const context = await run();
+    assert.match(context.err(), /^\[mur doctor\] warning\[E-CAP-004\]: .*'sh'.*'advisory'/m);
+    assert.match(context.err(), /^\[mur doctor\] warning\[E-IO-003\]: .*host_paths\[0\], '\/etc'/m);
+    // A link in the place of a trusted name cannot be held by any host.
+    assert.match(context.err(), /warning\[W-SEC-033\]: .*\/roster\.yaml/);
+    assert.match(context.out(), /\n {2}not guarded with --workdir at the project: .*\/roster\.yaml\n/);
   });
 });
 

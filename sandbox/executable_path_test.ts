@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { findExecutable } from "./executable_path.ts";
+import { findExecutable, findExecutables } from "./executable_path.ts";
 
 Deno.test("the first regular file with an execute bit is the one", () => {
   const dir = Deno.makeTempDirSync();
@@ -19,6 +19,11 @@ Deno.test("the first regular file with an execute bit is the one", () => {
       invoked: `${dir}/c/tool`,
       canonical: Deno.realPathSync(`${dir}/real/program`),
     });
+    assert.deepEqual(findExecutables("tool", `${path}:${dir}/c/`).map(({ invoked }) => invoked), [
+      `${dir}/c/tool`,
+      `${dir}/c/tool`,
+    ]);
+    assert.deepEqual(findExecutables("absent", path), []);
     assert.equal(findExecutable("other", path)?.invoked, `${dir}/c/other`);
     assert.equal(findExecutable("program", `${dir}/real/`)?.invoked, `${dir}/real/program`);
     assert.equal(findExecutable("absent", path), null);

@@ -4,10 +4,11 @@
  *
  * @module
  */
-import type { CapsuleManifest } from "../artifact/manifest/capsule_manifest.ts";
+import type { Capabilities } from "../artifact/manifest/capsule_manifest.ts";
 import { MurError } from "../base/errors.ts";
 import { isAtOrBelow } from "../base/paths.ts";
-import { findExecutable } from "./executable_path.ts";
+import type { ShellAllow } from "./shell_allow.ts";
+import { canonicalPlace } from "./canonical_place.ts";
 import { SYSTEM_DIRECTORIES } from "./system_directories.ts";
 
 /** An entry as it is written. */
@@ -114,30 +115,16 @@ export function judgeHostPaths(found: readonly FoundHostPath[], session: HostPat
   });
 }
 
-/**
- * What the commands of a manifest may execute: the programs of its allow list, and the directories its grants open.
- *
- * @param path `PATH` of the launch.
- */
-export function sessionExecutables(capabilities: CapsuleManifest["capabilities"], path: string): readonly string[] {
-  const { shellAllow, interpreterRuntime, stagedRuntime } = capabilities;
+/** What the commands of a manifest may execute: files of its allow list, and the directories its grants open. */
+export function sessionExecutables(
+  { interpreterRuntime, stagedRuntime }: Pick<Capabilities, "interpreterRuntime" | "stagedRuntime">,
+  allow: ShellAllow,
+): readonly string[] {
   return [
-    ...shellAllow.flatMap((name) => findExecutable(name, path)?.canonical ?? []),
+    ...allow.execute,
     ...interpreterRuntime.flatMap(({ dirs }) => dirs.map((dir) => dir.path)),
     ...stagedRuntime.map(({ sourcePath }) => sourcePath),
   ];
-}
-
-/** The longest part of a path that exists, canonical, with the rest behind it. */
-async function canonicalAsFarAsItExists(path: string): Promise<string> {
-  try {
-    return await Deno.realPath(path);
-  } catch {
-    const slash = path.lastIndexOf("/");
-    if (slash < 0 || path === "/") return path;
-    const parent = await canonicalAsFarAsItExists(path.slice(0, slash) || "/");
-    return `${parent === "/" ? "" : parent}${path.slice(slash)}`;
-  }
 }
 
 /** Looks the entries up on this host and judges them. @throws {MurError} As {@linkcode judgeHostPaths}. */
@@ -155,14 +142,11 @@ export async function resolveHostPaths(
       return { entry, canonical: null, isDirectory: false };
     }
   }));
-  const [home, murmurHome, workdir, ...executables] = await Promise.all(
-    [session.home, session.murmurHome, session.workdir, ...session.executables].map(canonicalAsFarAsItExists),
-  );
   return judgeHostPaths(found, {
     file: session.file,
-    home: home!,
-    murmurHome: murmurHome!,
-    workdir: workdir!,
-    executables,
+    home: canonicalPlace(session.home),
+    murmurHome: canonicalPlace(session.murmurHome),
+    workdir: canonicalPlace(session.workdir),
+    executables: session.executables.map(canonicalPlace),
   });
 }

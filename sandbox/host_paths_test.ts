@@ -8,6 +8,7 @@ import {
   resolveHostPaths,
   sessionExecutables,
 } from "./host_paths.ts";
+import { resolveShellAllow } from "./shell_allow.ts";
 import { parseCapsuleManifest } from "../artifact/manifest/parse_capsule_manifest.ts";
 
 const SESSION: HostPathSession = {
@@ -112,7 +113,10 @@ Deno.test("entries are judged by what they are on the host, links and all", asyn
       home: `${root}/home`,
       murmurHome: `${root}/home/.murmur`,
       workdir: `${root}/project/not/made/yet`,
-      executables: sessionExecutables(manifest.capabilities, `${root}/bin`),
+      executables: sessionExecutables(
+        manifest.capabilities,
+        resolveShellAllow(manifest.capabilities.shellAllow, `${root}/bin`),
+      ),
     };
     const resolve = (...paths: (readonly [string, "read" | "read-write"])[]) =>
       resolveHostPaths(paths.map(([name, access]) => ({ written: name, path: `${root}/${name}`, access })), session);

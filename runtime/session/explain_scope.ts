@@ -5,23 +5,18 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
-import {
-  judgeCapabilities,
-  judgeForScopeReport,
-  judgeStagedRuntime,
-  lowerCapabilities,
-} from "../../artifact/capability_policy.ts";
+import { judgeCapabilities, judgeForScopeReport, lowerCapabilities } from "../../artifact/capability_policy.ts";
 import { backgroundCommandWarning, manifestWarnings } from "../../artifact/manifest/manifest_warnings.ts";
 import { refuseUnsupported } from "../../artifact/manifest/unsupported.ts";
 import { MurError } from "../../base/errors.ts";
-import { judgeScripts } from "../../sandbox/script_reachability.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
 import { type CredentialSource, findCredential } from "../inference/credential_source.ts";
+import type { ContainmentJudgement } from "./containment_judgement.ts";
 import {
   credentialLookup,
   credentialWarnings,
   effectiveLifecycle,
-  grantedHostPaths,
+  judgePlan,
   type LaunchPlan,
   planScope,
 } from "./stage_session.ts";
@@ -43,10 +38,8 @@ export interface ExplainedScope {
 export async function explainScope(plan: LaunchPlan, walls: readonly string[]): Promise<ExplainedScope> {
   const lifecycle = effectiveLifecycle(plan);
   judgeForScopeReport(plan.manifest);
-  const granted = await grantedHostPaths(plan).catch(asRefusal);
-  const hostPaths = granted instanceof MurError ? [] : granted;
-  const refusal = await judge(plan, lifecycle) ?? (granted instanceof MurError ? granted : null);
-  return { report: planScope(plan, { walls, hostPaths, nativeTools: [] }), refusal };
+  const judgement = await judgePlan(plan);
+  return { report: planScope(plan, judgement, walls), refusal: await judge(plan, lifecycle, judgement) };
 }
 
 function asRefusal(cause: unknown): MurError {
@@ -54,7 +47,11 @@ function asRefusal(cause: unknown): MurError {
   throw cause;
 }
 
-async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecycle"]): Promise<MurError | null> {
+async function judge(
+  plan: LaunchPlan,
+  lifecycle: LaunchPlan["manifest"]["lifecycle"],
+  judgement: ContainmentJudgement,
+): Promise<MurError | null> {
   const { manifest, options } = plan;
   const { afterTask } = lifecycle;
   try {
@@ -65,12 +62,12 @@ async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecy
       ...credentialWarnings(plan, policy, await foundCredentials(plan)),
       publicDoorWarning(manifest, options.bind),
       backgroundCommandWarning(manifest, lifecycle),
+      ...judgement.stagingWarnings,
     ];
     for (const warning of warnings) if (warning !== null) options.warn(warning);
-    judgeStagedRuntime(manifest, plan.floor);
-    judgeScripts(manifest, plan.floor, plan.env.get("PATH") ?? "");
     refuseUnsupported({ ...manifest, lifecycle });
-    return null;
+    // An unmet floor is in the report.
+    return judgement.refusals.find(({ code }) => code !== "E-CAP-003") ?? null;
   } catch (cause) {
     return asRefusal(cause);
   }

@@ -6,53 +6,45 @@
  */
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import type { ArtifactEntry, CapsuleManifest, ContainmentClass } from "../../artifact/manifest/capsule_manifest.ts";
-import { AGGREGATE_REASON } from "../../sandbox/containment_class.ts";
-import type { HostPathGrant } from "../../sandbox/host_paths.ts";
+import { type ContainmentDecision, TIER_NAMES } from "../../sandbox/containment_class.ts";
+import type { ContainmentJudgement } from "./containment_judgement.ts";
 
-/** What the host and the launch add to the manifest. */
+/** What the launch adds to the manifest. */
 export interface ScopeFacts {
-  readonly declared: ContainmentClass;
-  readonly achieved: ContainmentClass;
-  /** What the host could back before this session's own choices. */
-  readonly host: ContainmentClass;
-  /** Why the achieved class is below the declared one; `null` when it is not. */
-  readonly shortfall: string | null;
-  readonly tier: string;
-  readonly usernsGrant: string | null;
-  readonly landlockAbi: number | null;
+  readonly judgement: ContainmentJudgement;
   /** `~/.murmur/state`. */
   readonly stateRoot: string;
-  /** Whether the session may start programs. */
-  readonly subprocesses: boolean;
-  /** The operator's directories that commands may use. */
-  readonly hostPaths: readonly HostPathGrant[];
-  readonly trustedFiles: { readonly guarded: readonly string[]; readonly unguarded: readonly string[] };
   /** Walls around the component host. */
   readonly componentHost: readonly string[];
   /** Allowed interpreters beside `filesystem.read_only` (W-SEC-017). */
   readonly readOnlyAdvisoryFor: readonly string[];
 }
 
+const RESTRICTIONS: Readonly<Record<ContainmentClass, string>> = {
+  advisory: "advisory",
+  scoped: "enforced",
+  sealed: "absent",
+};
+
 /** The report as a JSON object, its keys in the order of spec containment 16.2. */
 export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonObject {
   const { capabilities } = manifest;
-  const { subprocesses } = facts;
+  const { decision, aggregate, hostPaths, networkFiles, guards, workdir } = facts.judgement;
+  const tier = TIER_NAMES[decision.tier];
   const report: { [key: string]: JsonValue } = {
-    declared_containment: facts.declared,
-    achieved_containment: facts.achieved,
-    host_containment: facts.host,
-    floor_met: facts.shortfall === null,
+    declared_containment: decision.floor,
+    achieved_containment: decision.achieved,
+    host_containment: decision.host,
+    floor_met: decision.shortfall === null,
   };
-  if (facts.shortfall !== null) report.shortfall_reason = facts.shortfall;
+  if (decision.shortfall !== null) report.shortfall_reason = decision.shortfall;
+  const purpose = (wanted: string) => networkFiles.filter(({ purpose }) => purpose === wanted).map(({ path }) => path);
   return {
     ...report,
-    enforcement_tier: facts.tier,
-    routes: (capabilities.shellAllow.length > 0 ? ["shell", "native-tool"] : ["native-tool"]).map((route) => ({
-      route,
-      enforcement_tier: facts.tier,
-    })),
-    userns_grant: facts.usernsGrant,
-    landlock_abi: facts.landlockAbi,
+    enforcement_tier: tier,
+    routes: routesOf(manifest).map((route) => ({ route, enforcement_tier: tier })),
+    userns_grant: decision.usernsGrant,
+    landlock_abi: decision.landlockAbi,
     filesystem_scope: capabilities.scope,
     workdir_exec: capabilities.workdirExec,
     read_only_paths: capabilities.readOnly,
@@ -74,11 +66,11 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
       dirs.map(({ path, listDir }) => `${binary}: ${path}${listDir ? " (list_dir)" : ""}`)
     ),
     derived_interpreter_runtime: [],
-    trust_store: [],
+    trust_store: purpose("trust store"),
     declared_needs: [],
     pinned_programs: [],
-    name_resolution: [],
-    host_paths: facts.hostPaths.map(({ path, access, credentials }) => ({ path, access, credentials })),
+    name_resolution: purpose("name resolution"),
+    host_paths: hostPaths.map(({ path, access, credentials }) => ({ path, access, credentials })),
     exports_files: manifest.exports.files === null
       ? null
       : { root: manifest.exports.files.root, mode: "read-only", max_bytes: manifest.exports.files.maxBytes },
@@ -101,27 +93,70 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     staged_runtime_grants: capabilities.stagedRuntime.map(({ binary, sourcePath, pin }) =>
       `${binary}: ${sourcePath} (pin: ${pin})`
     ),
-    runtime_writes: [],
+    // Placeholders are the only thing the runtime itself puts into a work folder.
+    runtime_writes: !decision.privateMounts || workdir === null || !facts.judgement.commands ? [] : guards.placeholders
+      .filter(({ grant }) => grant === workdir)
+      .map(({ path, directory }) => ({
+        path: path.slice(workdir.length + 1),
+        kind: directory ? "directory" : "file",
+        scope: "accessible",
+        condition: "workdir-provided",
+      })),
     io_max: {
       declared_bytes_per_sec: capabilities.resources.cgroupIoBytesPerSec,
-      status: subprocesses ? "unavailable" : "not-required",
-      ...(subprocesses ? { reason: AGGREGATE_REASON } : {}),
+      status: aggregate.io.status,
+      ...(aggregate.io.reason === null ? {} : { reason: aggregate.io.reason }),
     },
     filesystem_boundary: {
-      restriction: "advisory",
-      not_protected: [
-        "no kernel mechanism denies reads or writes of a command outside the work folder",
-        "HOME is rewritten for every command, so a probe of ~ proves nothing: test with an absolute path",
-      ],
+      restriction: RESTRICTIONS[decision.achieved],
+      not_protected: notProtected(decision),
     },
-    private_mounts: false,
-    pid_namespace: false,
-    aggregate_limits: subprocesses
-      ? { mechanism: "sampling", reason: AGGREGATE_REASON }
-      : { mechanism: "not-required" },
-    trusted_files: { guarded: facts.trustedFiles.guarded, unguarded: facts.trustedFiles.unguarded },
+    private_mounts: decision.privateMounts,
+    pid_namespace: decision.pidNamespace,
+    aggregate_limits: {
+      mechanism: aggregate.mechanism,
+      ...(aggregate.reason === null ? {} : { reason: aggregate.reason }),
+    },
+    trusted_files: { guarded: decision.guarded, unguarded: decision.unguarded },
     component_host: facts.componentHost,
   };
+}
+
+/** Ways on which a process of the capsule's can come to be. */
+function routesOf({ capabilities }: CapsuleManifest): string[] {
+  const shell = capabilities.shellAllow.length > 0;
+  return [
+    ...(shell ? ["shell"] : []),
+    ...(shell && capabilities.planSubmit ? ["plan-shell"] : []),
+    "native-tool",
+    ...(capabilities.spawnAllow.length > 0 ? ["spawn"] : []),
+  ];
+}
+
+/** What the achieved class leaves open, in words; nothing of a sealed one. */
+export function notProtected(decision: ContainmentDecision): string[] {
+  const { achieved, tier, privateMounts, pidNamespace, caps, unguarded } = decision;
+  if (achieved === "sealed") return [];
+  const mediated = tier === "full" || tier === "sealed";
+  return [
+    mediated
+      ? "paths outside the grants are denied to commands, not absent: their metadata stays visible"
+      : `no kernel mechanism denies reads${privateMounts ? "" : " or writes"} of a command outside the work folder`,
+    "HOME is rewritten for every command, so a probe of ~ proves nothing: test with an absolute path",
+    ...(mediated && !privateMounts
+      ? [
+        "without private mounts an allowed loader can run what commands wrote, and modes and times of other files of " +
+        "this user can be changed",
+      ]
+      : []),
+    ...(tier !== "env" && !pidNamespace
+      ? ["without a process namespace what a command leaves running can outlive it"]
+      : []),
+    ...(mediated ? caps.map(({ reason }) => reason) : []),
+    ...(mediated && caps.length === 0 && unguarded.length > 0
+      ? [`files that a later launch trusts can be written by commands: ${unguarded.join(", ")}`]
+      : []),
+  ];
 }
 
 /** What an entry gets as `.`, as the report has it. */
@@ -191,7 +226,7 @@ export function scopeText(report: JsonObject): string {
     `  floor met: ${report.floor_met ? "yes" : "no"}`,
     ...(report.floor_met ? [] : [`  reason:    ${report.shortfall_reason}`]),
     `  mechanism: ${report.enforcement_tier}`,
-    `  userns grant: ${report.userns_grant ?? "<none>"}`,
+    `  userns grant: ${report.userns_grant ?? "n/a"}`,
     "",
     ...(notProtected.length === 0 ? [] : ["Not protected here", ...notProtected.map((line) => `  - ${line}`), ""]),
     "Effective grants",

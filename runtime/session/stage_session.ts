@@ -6,7 +6,7 @@
  */
 import type { JsonObject } from "../../base/json_value.ts";
 import { bareHalf } from "../../artifact/artifact_name.ts";
-import { judgeCapabilities, judgeStagedRuntime, lowerCapabilities } from "../../artifact/capability_policy.ts";
+import { judgeCapabilities, lowerCapabilities } from "../../artifact/capability_policy.ts";
 import { type Configuration, readConfiguration } from "../../artifact/configuration.ts";
 import { readWorkspaceEnvFile } from "../../artifact/env_file.ts";
 import {
@@ -42,9 +42,7 @@ import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { absolutePath, parentDirectory } from "../../base/paths.ts";
 import { projectRoot } from "../../artifact/project_root.ts";
-import { type ContainmentDecision, decideContainment } from "../../sandbox/containment_class.ts";
-import { type HostPathGrant, resolveHostPaths, sessionExecutables } from "../../sandbox/host_paths.ts";
-import { judgeScripts } from "../../sandbox/script_reachability.ts";
+import { type HostReading, readHost } from "../../sandbox/host_containment.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
 import { type CredentialLookup, type CredentialSource, resolveCredential } from "../inference/credential_source.ts";
@@ -53,6 +51,7 @@ import { type FoundCredential, gatewayWarnings } from "../inference/gateway_warn
 import { openSpendLedger, type SpendLedger } from "../inference/spend_ledger.ts";
 import { readRecord, recordPath } from "../agent/conversation_record.ts";
 import { type PromptSource, promptSource } from "../agent/system_prompt.ts";
+import { type ContainmentJudgement, judgeContainment } from "./containment_judgement.ts";
 import {
   containmentFlag,
   type LaunchOptions,
@@ -92,7 +91,7 @@ export interface StagedSession {
   readonly configuration: Configuration;
   /** The process's variables with those of `.env` behind them. */
   readonly env: Variables;
-  readonly containment: ContainmentDecision;
+  readonly containment: ContainmentJudgement;
   readonly artifacts: readonly StagedArtifact[];
   /** By bare artifact name. */
   readonly gateways: ReadonlyMap<string, StagedGateway>;
@@ -122,6 +121,8 @@ export interface LaunchPlan {
   readonly configuration: Configuration;
   /** Strongest class asked for. */
   readonly floor: ContainmentClass;
+  /** One reading for the whole launch. */
+  readonly host: HostReading;
   readonly trusted: ReturnType<typeof trustedPaths>;
 }
 
@@ -162,6 +163,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
     env,
     configuration,
     floor: floor ?? "advisory",
+    host: readHost(),
     trusted: trustedPaths(manifest, {
       manifest: wanted.kind === "manifest" ? absolutePath(cwd, wanted.path) : null,
       manifestDir: source.directory,
@@ -173,68 +175,46 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
   };
 }
 
-/** What a scope report says beside its plan. */
-export interface PlannedScope {
-  /** Walls around the component host. */
-  readonly walls: readonly string[];
-  readonly hostPaths: readonly HostPathGrant[];
-  /** Tools that run natively; empty while nothing is resolved. */
-  readonly nativeTools: readonly string[];
-}
-
-/** The scope report of a plan. */
-export function planScope(plan: LaunchPlan, { walls, hostPaths, nativeTools }: PlannedScope): JsonObject {
-  const { manifest, floor } = plan;
-  const containment = decideContainment(manifest, floor, { nativeTools });
-  return scopeReport(manifest, {
-    declared: floor,
-    achieved: containment.achieved,
-    host: containment.host,
-    shortfall: containment.shortfall,
-    tier: containment.tier,
-    usernsGrant: containment.usernsGrant,
-    landlockAbi: containment.landlockAbi,
-    stateRoot: plan.options.home.state,
-    hostPaths,
-    subprocesses: startsPrograms(plan, nativeTools),
-    trustedFiles: trustedFilesReport(plan, nativeTools),
-    componentHost: walls,
-    readOnlyAdvisoryFor: readOnlyInterpreters(manifest.capabilities),
+/**
+ * Judges how commands of a plan are contained and what they are granted.
+ *
+ * @param nativeTools Tools that run natively; empty while nothing is resolved.
+ */
+export async function judgePlan(
+  plan: LaunchPlan,
+  nativeTools: readonly string[] = [],
+): Promise<ContainmentJudgement> {
+  const { options, source, manifest, env, configuration } = plan;
+  const workdir = options.workdir === null ? null : absolutePath(options.cwd, options.workdir);
+  return await judgeContainment({
+    manifest,
+    floor: plan.floor,
+    host: plan.host,
+    home: options.home,
+    path: env.get("PATH") ?? "",
+    workdir,
+    workdirRoot: workdir ?? defaultWorkdirRoot(source),
+    hostPaths: configuration.hostPaths,
+    hostPathFile: configuration.global?.file ?? options.home.config,
+    trusted: plan.trusted,
+    hostReported: env.get("MURMUR_HOST_WARNINGS_REPORTED") === "1",
+    nativeTools,
   });
 }
 
-/** The operator's `host_paths` as this launch grants them. @throws {MurError} `E-IO-003`. */
-export async function grantedHostPaths(plan: LaunchPlan): Promise<readonly HostPathGrant[]> {
-  const { configuration, manifest, options, source, env } = plan;
-  const { root, config } = options.home;
-  return await resolveHostPaths(configuration.hostPaths, {
-    file: configuration.global?.file ?? config,
-    home: parentDirectory(root),
-    murmurHome: root,
-    workdir: options.workdir === null ? defaultWorkdirRoot(source) : absolutePath(options.cwd, options.workdir),
-    executables: sessionExecutables(manifest.capabilities, env.get("PATH") ?? ""),
+/** The scope report of a plan, `walls` being those of the component host. */
+export function planScope(plan: LaunchPlan, judgement: ContainmentJudgement, walls: readonly string[]): JsonObject {
+  return scopeReport(plan.manifest, {
+    judgement,
+    stateRoot: plan.options.home.state,
+    componentHost: walls,
+    readOnlyAdvisoryFor: readOnlyInterpreters(plan.manifest.capabilities),
   });
 }
 
 /** Where a launch without `--workdir` makes its work folder. */
 function defaultWorkdirRoot({ directory }: ManifestSource): string {
   return `${directory === "/" ? "" : directory}/workdir`;
-}
-
-/** Whether a session may start programs: commands, or tools that are some. */
-function startsPrograms({ manifest }: LaunchPlan, nativeTools: readonly string[]): boolean {
-  return manifest.capabilities.shellAllow.length > 0 || nativeTools.length > 0;
-}
-
-/** Trusted files that lie where programs may write; nothing guards those against programs yet. */
-function trustedFilesReport(
-  plan: LaunchPlan,
-  nativeTools: readonly string[],
-): { guarded: string[]; unguarded: string[] } {
-  const workdir = plan.options.workdir === null ? null : absolutePath(plan.options.cwd, plan.options.workdir);
-  if (workdir === null) return { guarded: [], unguarded: [] };
-  const below = plan.trusted.map(({ path }) => path).filter((path) => path.startsWith(`${workdir}/`));
-  return startsPrograms(plan, nativeTools) ? { guarded: [], unguarded: below } : { guarded: below, unguarded: [] };
 }
 
 /** Steps 8 to 14 of spec session 2, then staging (spec session 3). Creates nothing but cache entries. */
@@ -259,12 +239,8 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   judgeCapabilities(manifest, { afterTask: lifecycle.afterTask, contextId: options.contextId });
   const policy = lowerCapabilities(manifest);
   refuseUnsupported(effective);
-  const declared = decideContainment(manifest, plan.floor);
-  if (declared.refusal !== null) throw declared.refusal;
-  judgeStagedRuntime(manifest, plan.floor);
-  judgeScripts(manifest, plan.floor, env.get("PATH") ?? "");
-  const hostPaths = await grantedHostPaths(plan);
-  if (declared.aggregateRefusal !== null) throw declared.aggregateRefusal;
+  const declared = await judgePlan(plan);
+  if (declared.refusals.length > 0) throw declared.refusals[0];
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
   for (const warning of declared.stagingWarnings) warn(warning);
   for (const warning of credentialWarnings(plan, policy, credentials)) warn(warning);
@@ -281,11 +257,8 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   const artifacts = await stageArtifacts(plan, pins, components);
   const nativeTools = artifacts.filter(({ payload }) => payload.kind === "native").map(({ entry }) => entry.bareName);
   // Asked again: what artifacts hold is known only now.
-  const containment = decideContainment(manifest, plan.floor, {
-    unguarded: trustedFilesReport(plan, nativeTools).unguarded,
-    nativeTools,
-  });
-  if (containment.aggregateRefusal !== null) throw containment.aggregateRefusal;
+  const containment = nativeTools.length > 0 ? await judgePlan(plan, nativeTools) : declared;
+  if (containment.refusals.length > 0) throw containment.refusals[0];
   const gateways = stageGateways(manifest, artifacts, credentials);
   return {
     options,
@@ -302,7 +275,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     prompt: manifest.inference === null ? { kind: "none" } : promptSource(options.systemPrompt, manifest.inference),
     resumed,
     ledger,
-    scope: planScope(plan, { walls: await components.walls(), hostPaths, nativeTools }),
+    scope: planScope(plan, containment, await components.walls()),
     workdirRoot,
     workdir,
     trusted: plan.trusted,

@@ -1,0 +1,188 @@
+/**
+ * What the commands of one session may touch, every path looked up once at launch (spec containment 3, 4). Grants name
+ * what was there then: nothing that comes later under a granted name gains anything.
+ *
+ * @module
+ */
+import type { Capabilities } from "../artifact/manifest/capsule_manifest.ts";
+import { isAtOrBelow, parentDirectory } from "../base/paths.ts";
+import type { PathLink } from "./composed_root.ts";
+import { elfClosure } from "./elf_closure.ts";
+import type { HostPathGrant } from "./host_paths.ts";
+import type { ExecutablePath } from "./executable_path.ts";
+import type { ShellAllow } from "./shell_allow.ts";
+
+/** The directories of a session that commands see; canonical. */
+export interface CommandDirectories {
+  readonly workdir: string;
+  readonly records: string;
+  /** `MURMUR_RUNTIME_DIR`. */
+  readonly runtime: string;
+}
+
+/** A directory granted by `interpreter_runtime`; a file in the place of one is granted as what it is. */
+export interface InterpreterDirectory {
+  readonly canonical: string;
+  readonly listDir: boolean;
+  readonly kind: "directory" | "file";
+}
+
+/** A tree granted by `staged_runtime`. */
+export interface StagedTree {
+  /** Canonical; as declared when there is nothing, so that the command fails rather than run without it. */
+  readonly path: string;
+  readonly kind: "directory" | "file";
+}
+
+/** Everything that was granted. */
+export interface CommandGrants {
+  readonly directories: CommandDirectories;
+  /** What is run in the work folder counts too (`workdir_exec`). */
+  readonly workdirExec: boolean;
+  /** Canonical files that may be executed. */
+  readonly execute: readonly string[];
+  readonly interpreterRuntime: readonly InterpreterDirectory[];
+  readonly stagedRuntime: readonly StagedTree[];
+  readonly hostPaths: readonly Pick<HostPathGrant, "path" | "access">[];
+  /** Files and directories that name resolution and TLS read; empty without `network.allow`. */
+  readonly networkFiles: readonly NetworkFile[];
+  /** Names of granted things that differ from their canonical paths. */
+  readonly links: readonly PathLink[];
+  readonly unixSockets: boolean;
+}
+
+/** A host file or directory that network programs read (spec containment 21, O6). */
+export interface NetworkFile {
+  readonly path: string;
+  readonly kind: "directory" | "file";
+  readonly purpose: "name resolution" | "trust store";
+}
+
+const NAME_RESOLUTION = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf"] as const;
+const TRUST_STORES = ["/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates"] as const;
+
+/** Those of the files of network programs that this host has. */
+export function findNetworkFiles(): NetworkFile[] {
+  const found = (purpose: NetworkFile["purpose"]) => (path: string): NetworkFile[] => {
+    const kind = kindOf(path);
+    return kind === null ? [] : [{ path, kind, purpose }];
+  };
+  return [...NAME_RESOLUTION.flatMap(found("name resolution")), ...TRUST_STORES.flatMap(found("trust store"))];
+}
+
+function kindOf(path: string): "directory" | "file" | null {
+  try {
+    return Deno.statSync(path).isDirectory ? "directory" : "file";
+  } catch {
+    return null;
+  }
+}
+
+function canonicalOf(path: string): string | null {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/** A session's directories under the names the launch has for them. */
+export interface NamedDirectories {
+  readonly workdir: string;
+  readonly records: string;
+  readonly runtime: string;
+}
+
+/** What {@linkcode resolveGrants} is given besides the manifest. */
+export interface GrantSources {
+  readonly directories: NamedDirectories;
+  readonly allow: ShellAllow;
+  readonly hostPaths: readonly HostPathGrant[];
+  /** Names the operator wrote that lead to them. */
+  readonly hostPathLinks: readonly PathLink[];
+}
+
+/** Looks everything up. Directories of `interpreter_runtime` that do not exist grant nothing. */
+export function resolveGrants(capabilities: Capabilities, sources: GrantSources): CommandGrants {
+  const { allow, hostPaths } = sources;
+  const links: PathLink[] = [];
+  const resolve = (path: string): string | null => {
+    const canonical = canonicalOf(path);
+    if (canonical !== null && canonical !== path) {
+      links.push({ path, target: canonical, kind: kindOf(canonical) ?? "file", inCanonicalDirectory: false });
+    }
+    return canonical;
+  };
+  const interpreterRuntime = capabilities.interpreterRuntime.flatMap(({ dirs }) =>
+    dirs.flatMap(({ path, listDir }) => {
+      const canonical = resolve(path);
+      return canonical === null ? [] : [{ canonical, listDir, kind: kindOf(canonical) ?? "directory" }];
+    })
+  );
+  const stagedRuntime = capabilities.stagedRuntime.map(({ sourcePath }): StagedTree => {
+    const path = resolve(sourcePath) ?? sourcePath;
+    return { path, kind: kindOf(path) ?? "directory" };
+  });
+  const { workdir, records, runtime } = sources.directories;
+  const directories = {
+    workdir: resolve(workdir) ?? workdir,
+    records: resolve(records) ?? records,
+    runtime: resolve(runtime) ?? runtime,
+  };
+  links.push(...sources.hostPathLinks);
+  for (const { matches } of allow.binaries) for (const match of matches) links.push(...namesOf(match));
+  return {
+    directories,
+    workdirExec: capabilities.workdirExec,
+    execute: allow.execute,
+    interpreterRuntime,
+    stagedRuntime,
+    hostPaths,
+    networkFiles: capabilities.networkAllow.length > 0 ? findNetworkFiles() : [],
+    links,
+    unixSockets: capabilities.unixSockets,
+  };
+}
+
+/** The names of a match that are not its canonical path: as `PATH` has it, and in the directory that this leads to. */
+function namesOf({ invoked, canonical }: ExecutablePath): PathLink[] {
+  const parent = canonicalOf(parentDirectory(invoked));
+  const name = invoked.slice(invoked.lastIndexOf("/") + 1);
+  const paths = new Set(parent === null ? [invoked] : [invoked, parent === "/" ? `/${name}` : `${parent}/${name}`]);
+  return [...paths].filter((path) => path !== canonical).map((path) => ({
+    path,
+    target: canonical,
+    kind: "file",
+    inCanonicalDirectory: parent === parentDirectory(path),
+  }));
+}
+
+/** Files a native tool opens to start: itself, its loader and libraries; canonical. */
+export function nativeToolFiles(program: string): string[] {
+  return elfClosure(program);
+}
+
+/** Writable grants, the flag of each saying whether what is written there may run; a directory before what lies in it. */
+export function writableGrants(
+  { directories, workdirExec, hostPaths }: CommandGrants,
+): { readonly path: string; readonly exec: boolean }[] {
+  const own = [directories.workdir, `${directories.records}/tmp`, `${directories.records}/home`];
+  return [
+    ...own.map((path) => ({ path, exec: workdirExec })),
+    ...hostPaths.filter(({ access }) => access === "read-write").map(({ path }) => ({ path, exec: false })),
+  ];
+}
+
+/** Directories that a composed root has for what may be run, besides the system's: where each of the files lies. */
+export function executableDirectories(
+  execute: readonly string[],
+): { readonly path: string; readonly kind: "directory" | "file" }[] {
+  const places = new Map<string, "directory" | "file">();
+  for (const file of execute) {
+    const parent = parentDirectory(file);
+    // These are put together and never bound as a whole; the file alone is.
+    if (["/", "/etc", "/tmp"].includes(parent)) places.set(file, "file");
+    else if (!isAtOrBelow(file, "/dev") && !isAtOrBelow(file, "/proc")) places.set(parent, "directory");
+  }
+  return [...places].map(([path, kind]) => ({ path, kind }));
+}
