@@ -129,6 +129,21 @@ export function commandRecords(plan: CommandPlan, command: PlannedCommand): Comm
   if (plan.tier === "full" || plan.tier === "sealed") {
     records.push(...nativeFiles.map((path) => rule("RX", "req", path)));
   }
+  // The runtime directory is no place to run from; a native tool that lies there is shown again.
+  const shown = nativeFiles.filter((path) => isAtOrBelow(path, plan.runtime));
+  const seal = records.findIndex(({ op }) => op === "seal");
+  if (seal >= 0) {
+    const binds = shown.map((path): RootRecord => ({
+      op: "bind",
+      access: "ro",
+      presence: "req",
+      source: path,
+      target: path,
+    }));
+    records.splice(seal, 0, ...binds);
+  } else if (records.some(({ op }) => op === "mounts")) {
+    records.push(...shown.map((path): MountRecord => ({ op: "rebind", exec: true, path })));
+  }
   return records;
 }
 
@@ -200,37 +215,45 @@ const ETC_RULES: readonly (readonly [RightSet, string])[] = [
 function hostMounts(grants: CommandGrants, temporary: TemporaryDirectory): MountRecord[] {
   const { directories, workdirExec } = grants;
   const writable: MountRecord[] = writableGrants(grants).map(({ path, exec }) => ({ op: "rw", exec, path }));
-  const shown = !temporary.mapped ? [] : rebound(grants, writable.map(({ path }) => path));
-  const mounts = [...writable, ...shown.map((path): MountRecord => ({ op: "rebind", path }))];
-  mounts.sort((a, b) => comparePaths(a.path, b.path));
+  const shown = rebound(grants, writable.map(({ path }) => path), temporary.mapped);
+  const mounts = [...writable, ...shown].sort((a, b) => comparePaths(a.path, b.path));
   return temporary.mapped
     ? [{ op: "tmpmap", exec: workdirExec, path: `${directories.records}/tmp` }, ...mounts]
     : mounts;
 }
 
-/**
- * Granted paths beneath `/tmp` that its mapping would cover. What a writable grant brings along needs none: read-only it
- * would lose `noexec`.
- */
-function rebound(grants: CommandGrants, writable: readonly string[]): string[] {
-  const { directories, execute, interpreterRuntime, hostPaths, links } = grants;
-  const granted = [
+/** Directories of which commands read files that none of them may run: the runtime keeps their own words there. */
+function dataDirectories({ directories, hostPaths }: CommandGrants): string[] {
+  return [
     directories.records,
     directories.runtime,
-    ...interpreterRuntime.map(({ canonical }) => canonical),
     ...hostPaths.filter(({ access }) => access === "read").map(({ path }) => path),
+  ];
+}
+
+/**
+ * What is mounted once more, read-only: what may be read and not run, and granted paths beneath `/tmp` that its mapping
+ * would cover. What a writable grant brings along needs none: so it keeps `noexec`.
+ */
+function rebound(grants: CommandGrants, writable: readonly string[], mapped: boolean): MountRecord[] {
+  const { execute, interpreterRuntime, links } = grants;
+  const runnable = [
+    ...interpreterRuntime.map(({ canonical }) => canonical),
     ...execute,
     // Where a name of an allowed binary is a link, the link is needed too.
     ...links.flatMap(({ path, kind, inCanonicalDirectory }) =>
       kind === "file" && inCanonicalDirectory ? [parentDirectory(path)] : []
     ),
-  ].filter((path) => path !== "/tmp" && isAtOrBelow(path, "/tmp"));
-  const needed = new Set<string>();
-  for (const path of [...new Set(granted)].sort(comparePaths)) {
-    const inside = [...writable, ...needed].some((other) => isAtOrBelow(path, other));
-    if (!inside) needed.add(path);
+  ].filter((path) => mapped && path !== "/tmp" && isAtOrBelow(path, "/tmp"));
+  const data = dataDirectories(grants);
+  const shown = new Map<string, boolean>();
+  for (const path of [...new Set([...runnable, ...data])].sort(comparePaths)) {
+    if (writable.some((other) => isAtOrBelow(path, other))) continue;
+    const exec = !data.includes(path);
+    const above = [...shown.keys()].findLast((other) => isAtOrBelow(path, other));
+    if (above === undefined || shown.get(above) !== exec) shown.set(path, exec);
   }
-  return [...needed];
+  return [...shown].map(([path, exec]) => ({ op: "rebind", exec, path }));
 }
 
 /** The composed root of a session. */
@@ -258,12 +281,12 @@ function sealedRoot(facts: PlanFacts): RootRecord[] {
         .map(({ path, kind }) => bind(path, "ro", "opt", kind)),
       ...grants.interpreterRuntime.filter(({ canonical }) => !system(canonical))
         .map(({ canonical, kind }) => bind(canonical, "ro", "opt", kind)),
-      bind(directories.records, "ro", "req"),
+      bind(directories.records, "data", "req"),
       bind(`${directories.records}/home`, writable, "req"),
       // It is /tmp, too. Left to the bind above, what was written there could be mapped to be executed.
       bind(`${directories.records}/tmp`, writable, "req"),
-      bind(directories.runtime, "ro", "req"),
-      ...grants.hostPaths.map(({ path, access }) => bind(path, access === "read" ? "ro" : "rw", "req")),
+      bind(directories.runtime, "data", "req"),
+      ...grants.hostPaths.map(({ path, access }) => bind(path, access === "read" ? "data" : "rw", "req")),
       bind(directories.workdir, writable, "req"),
     ],
   });

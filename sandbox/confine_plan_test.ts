@@ -66,9 +66,9 @@ Deno.test("each tier has exactly the kinds of records that it knows", () => {
   const common = ["cwd", "exec", "ids", "rlimit", "tier"];
   const walls = ["pidns", "unix", "watch"];
   assert.deepEqual(ops("env"), common);
-  assert.deepEqual(ops("seccomp"), [...common, ...walls, "mounts", "rw", "tmpmap"].sort());
+  assert.deepEqual(ops("seccomp"), [...common, ...walls, "mounts", "rebind", "rw", "tmpmap"].sort());
   assert.deepEqual(ops("seccomp", { privateMounts: false }), [...common, ...walls].sort());
-  assert.deepEqual(ops("full"), [...common, ...walls, "mounts", "rule", "rw", "tmpmap"].sort());
+  assert.deepEqual(ops("full"), [...common, ...walls, "mounts", "rebind", "rule", "rw", "tmpmap"].sort());
   assert.deepEqual(ops("full", { privateMounts: false }), [...common, ...walls, "rule"].sort());
   assert.deepEqual(
     ops("sealed"),
@@ -189,13 +189,13 @@ Deno.test("a sealed root is put together in an order in which nothing hides what
     "mkdir /home/u/.murmur",
     "mkdir /home/u/.murmur/records",
     "mkdir /home/u/.murmur/records/r",
-    "ro req /home/u/.murmur/records/r",
+    "data req /home/u/.murmur/records/r",
     "rw req /home/u/.murmur/records/r/home",
     "rw req /home/u/.murmur/records/r/tmp",
     "mkdir /home/u/.murmur/sessions",
     "mkdir /home/u/.murmur/sessions/s",
     "mkdir /home/u/.murmur/sessions/s/runtime",
-    "ro req /home/u/.murmur/sessions/s/runtime",
+    "data req /home/u/.murmur/sessions/s/runtime",
     "mkdir /opt",
     "mkdir /opt/app",
     "mkdir /opt/app/bin",
@@ -231,18 +231,18 @@ Deno.test("what lies beneath /tmp is shown again when /tmp is mapped, read-only 
   }));
   const mounts = list.flatMap((record) => {
     if (record.op === "rw" || record.op === "tmpmap") return [`${record.op} ${record.exec} ${record.path}`];
-    return record.op === "rebind" ? [`rebind ${record.path}`] : [];
+    return record.op === "rebind" ? [`rebind ${record.exec} ${record.path}`] : [];
   });
   assert.deepEqual(mounts, [
     "tmpmap false /tmp/h/records/r/tmp",
-    "rebind /tmp/bin/tool",
-    "rebind /tmp/data",
+    "rebind true /tmp/bin/tool",
+    "rebind false /tmp/data",
     "rw false /tmp/data/out",
-    "rebind /tmp/h/records/r",
+    "rebind false /tmp/h/records/r",
     "rw false /tmp/h/records/r/home",
     "rw false /tmp/h/records/r/tmp",
-    "rebind /tmp/h/sessions/s/runtime",
-    "rebind /tmp/names",
+    "rebind false /tmp/h/sessions/s/runtime",
+    "rebind true /tmp/names",
     "rw false /tmp/w",
   ]);
 });

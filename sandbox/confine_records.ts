@@ -30,9 +30,9 @@ export type Presence = "req" | "opt";
 
 /**
  * How a composed root's bind is mounted, always nosuid:
- * `ro` read-only, nodev; `rw` writable, nodev, noexec; `rwx` writable, nodev (`workdir_exec`); `dev` a device node, noexec.
+ * `ro` read-only, nodev; `data` the same and noexec; `rw` writable, nodev, noexec; `rwx` writable, nodev (`workdir_exec`); `dev` a device node, noexec.
  */
-export type BindAccess = "ro" | "rw" | "rwx" | "dev";
+export type BindAccess = "ro" | "data" | "rw" | "rwx" | "dev";
 
 /** Records of a keeper. */
 export type KeeperRecord =
@@ -91,8 +91,11 @@ export type CommandRecord =
   | { readonly op: "mounts"; readonly own: boolean }
   /** A writable grant of the tiers without a composed root; with `rebind` in one order, a directory before what lies in it. */
   | { readonly op: "rw"; readonly exec: boolean; readonly path: string }
-  /** A path beneath `/tmp` that stays visible, read-only, when `tmpmap` covers `/tmp`. */
-  | { readonly op: "rebind"; readonly path: string }
+  /**
+   * A path that is mounted once more, read-only: what `tmpmap` would cover, and what may be read and never run (`exec`
+   * false), since the runtime keeps a command's own words there.
+   */
+  | { readonly op: "rebind"; readonly exec: boolean; readonly path: string }
   /** The folder that becomes `/tmp`, on the tiers without a composed root. */
   | { readonly op: "tmpmap"; readonly exec: boolean; readonly path: string }
   /**
@@ -135,6 +138,7 @@ function operands(record: ConfineRecord): readonly (string | number)[] {
     case "mounts":
       return [record.own ? 1 : 0];
     case "rw":
+    case "rebind":
     case "tmpmap":
       return [record.exec ? "exec" : "noexec", record.path];
     case "protect":
@@ -146,7 +150,6 @@ function operands(record: ConfineRecord): readonly (string | number)[] {
     case "seal":
       return [];
     case "cgroup":
-    case "rebind":
     case "base":
     case "mkdir":
     case "mkfile":

@@ -37,7 +37,7 @@ const anyRecord: fc.Arbitrary<CommandRecord> = fc.oneof(
   fc.record({ op: fc.constant("abi"), atMost: fc.integer({ min: 1, max: 9 }) }),
   fc.record({ op: fc.constant("pidns"), own: fc.boolean() }),
   fc.record({ op: fc.constant("rw"), exec: fc.boolean(), path }),
-  fc.record({ op: fc.constant("rebind"), path }),
+  fc.record({ op: fc.constant("rebind"), exec: fc.boolean(), path }),
   fc.record({ op: fc.constant("tmpmap"), exec: fc.boolean(), path }),
   fc.record({ op: fc.constant("protect"), how: fc.constantFrom("ro", "dir"), path }),
 ) as fc.Arbitrary<CommandRecord>;

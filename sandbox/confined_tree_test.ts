@@ -117,7 +117,7 @@ Deno.test("/tmp is the session's folder, and what is granted below it stays wher
       : [];
     const records: CommandRecord[] = [
       ...rule,
-      { op: "rebind", path: readable },
+      { op: "rebind", exec: true, path: readable },
       { op: "tmpmap", exec: false, path: place.tmp },
     ];
     const end = await place.sh(

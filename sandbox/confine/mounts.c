@@ -136,9 +136,7 @@ static int keeps_tree(const struct record *record) {
   return record->operation == OP_RW || record->operation == OP_REBIND || record->operation == OP_TMPMAP;
 }
 
-static const char *path_of(const struct record *record) {
-  return record->operation == OP_REBIND ? record->text[0] : record->text[1];
-}
+static const char *path_of(const struct record *record) { return record->text[1]; }
 
 static int lay_tree(const struct record *record, int tree, int tmp) {
   const char *path = path_of(record);
@@ -177,8 +175,9 @@ static int enter_host_tree(const struct spec *spec, struct failure *failure) {
     if (!keeps_tree(record)) continue;
     int place = open_place(AT_FDCWD, path_of(record), O_PATH, RESOLVE_NO_LINKS);
     trees[i] = place < 0 ? -1 : copy_tree(place);
-    uint64_t attributes = record->operation == OP_REBIND ? ATTRIBUTE_RDONLY | ATTRIBUTE_NOSUID
-                                                         : writable_attributes((enum execution)record->value[0]);
+    uint64_t attributes = writable_attributes((enum execution)record->value[0]);
+    /* What the runtime writes down for a command is the command's own words: it must not run either. */
+    if (record->operation == OP_REBIND) attributes |= ATTRIBUTE_RDONLY;
     if (trees[i] < 0 || set_attributes(trees[i], "", AT_EMPTY_PATH | RECURSIVE, attributes) != 0) {
       describe(failure, stage, errno, "copy", path_of(record));
       return -1;
@@ -268,6 +267,7 @@ static int bind_into(int root, const struct record *record) {
       [BIND_WRITABLE] = ATTRIBUTE_NOSUID | ATTRIBUTE_NODEV | ATTRIBUTE_NOEXEC,
       [BIND_WRITABLE_EXECUTABLE] = ATTRIBUTE_NOSUID | ATTRIBUTE_NODEV,
       [BIND_DEVICE] = ATTRIBUTE_NOSUID | ATTRIBUTE_NOEXEC,
+      [BIND_DATA] = ATTRIBUTE_RDONLY | ATTRIBUTE_NOSUID | ATTRIBUTE_NODEV | ATTRIBUTE_NOEXEC,
   };
   int source = open(record->text[2], O_PATH | O_CLOEXEC);
   if (source < 0) return -1;

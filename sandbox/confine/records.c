@@ -39,7 +39,7 @@ static const struct form forms[OPERATIONS] = {
     [OP_PIDNS] = {"pidns", "b", SPEC_COMMAND, 1},
     [OP_MOUNTS] = {"mounts", "b", SPEC_COMMAND, 1},
     [OP_RW] = {"rw", "xc", SPEC_COMMAND, 0},
-    [OP_REBIND] = {"rebind", "c", SPEC_COMMAND, 0},
+    [OP_REBIND] = {"rebind", "xc", SPEC_COMMAND, 0},
     [OP_TMPMAP] = {"tmpmap", "xc", SPEC_COMMAND, 1},
     [OP_PROTECT] = {"protect", "gc", SPEC_COMMAND, 0},
     [OP_BASE] = {"base", "c", SPEC_COMMAND, 1},
@@ -60,7 +60,7 @@ static const char *const right_sets[] = {"W", "WX", "RX", "RXL", "R", "RL", "DRW
 static const char *const watch_names[] = {"memory_bytes", "cgroup_memory_bytes", "cgroup_pids_max", NULL};
 static const char *const presences[] = {"req", "opt", NULL};
 static const char *const executions[] = {"exec", "noexec", NULL};
-static const char *const accesses[] = {"ro", "rw", "rwx", "dev", NULL};
+static const char *const accesses[] = {"ro", "rw", "rwx", "dev", "data", NULL};
 static const char *const protections[] = {"ro", "dir", NULL};
 
 static int word_of(const char *const *words, const char *text, unsigned long long *value) {
