@@ -34,6 +34,7 @@ const UNPRIVILEGED_SUITES = [
   "sandbox",
   "runtime/component",
   "tests/escape",
+  "runtime/session/command_containment_test.ts",
   "tests/end_to_end",
 ];
 
