@@ -15,6 +15,10 @@ export interface TimeBounds {
   readonly teardown: number;
   /** Longest write-out of an open door connection at shutdown (spec door 1). */
   readonly doorDrain: number;
+  /** Reading the body of one request at the door (spec door 15). */
+  readonly doorBody: number;
+  /** Between two comments that keep a stream of the door from looking idle (spec door 12.7). */
+  readonly doorHeartbeat: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -39,6 +43,8 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   childStopGrace: 5_000,
   teardown: 20_000,
   doorDrain: 500,
+  doorBody: 30_000,
+  doorHeartbeat: 15_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,

@@ -63,7 +63,7 @@ async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecy
     const warnings = [
       ...manifestWarnings(manifest, policy, { afterTask }),
       ...credentialWarnings(plan, policy, await foundCredentials(plan)),
-      publicDoorWarning(manifest, options.bind),
+      publicDoorWarning(manifest, options.bind, lifecycle.taskAcceptance),
       backgroundCommandWarning(manifest, lifecycle),
     ];
     for (const warning of warnings) if (warning !== null) options.warn(warning);

@@ -18,7 +18,9 @@ Deno.test("kept frames are bounded by number and by size, and readers still get 
   for (let i = 0; i < 5; i++) log.publish(text(half));
   assert.deepEqual(ids(log, 0), [log.lastId - 1, log.lastId]);
   log.publish(text(REPLAY_CHARACTERS + 1));
-  assert.deepEqual(ids(log, 0), []);
+  assert.deepEqual(ids(log, 0), [log.lastId]);
+  assert.equal(log.frame(log.lastId)?.id, log.lastId);
+  assert.equal(log.frame(log.lastId - 1), undefined);
   log.publish(text(1));
   assert.deepEqual(ids(log, 0), [log.lastId]);
   assert.equal(seen.length, log.lastId);
