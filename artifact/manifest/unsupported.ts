@@ -82,11 +82,6 @@ const FEATURES: readonly Feature[] = [
     lacks: "evaluate runs",
   },
   {
-    area: "network",
-    declared: ({ network }) => when(network.a2aCompat.length > 0, "network.a2a_compat"),
-    lacks: "serve older forms of A2A",
-  },
-  {
     area: "exports",
     declared: ({ exports }) => when(exports.files !== null, "exports.files"),
     lacks: "show files to the operator",

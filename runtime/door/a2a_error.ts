@@ -79,6 +79,14 @@ export const NO_EXTENDED_CARD: A2aError = withInfo(
   {},
 );
 
+/** A message over HTTP+JSON under `task_acceptance: none`; over JSON-RPC the method is not found. */
+export const NO_TASKS_TAKEN: A2aError = withInfo(
+  -32004,
+  "UNSUPPORTED_OPERATION",
+  "This operation is not supported: this capsule takes no tasks",
+  {},
+);
+
 /** A message for a task that does not wait for one. */
 export function notWaitingForInput(taskId: string, state: TaskState, ended: boolean): A2aError {
   const word = wireState(state);

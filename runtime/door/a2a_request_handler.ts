@@ -85,6 +85,7 @@ const ERROR_NAMES: Readonly<Record<string, string>> = {
   PUSH_NOTIFICATION_NOT_SUPPORTED: "PushNotificationNotSupportedError",
   UNSUPPORTED_OPERATION: "UnsupportedOperationError",
   CONTENT_TYPE_NOT_SUPPORTED: "ContentTypeNotSupportedError",
+  VERSION_NOT_SUPPORTED: "VersionNotSupportedError",
 };
 
 /** A refusal on its way through a transport, worded as the door words it. */

@@ -23,6 +23,9 @@ export const WATCH_STREAM = "murmur.WatchStream";
 /** Murmur's own method that stops a session. */
 export const STOP_SESSION = "murmur.StopSession";
 
+/** Older name of {@linkcode WATCH_STREAM}; under it frames are written without the A2A envelope. */
+export const RAW_WATCH_STREAM = "stream/watch";
+
 /** In the order of the card. */
 const METHODS: readonly DoorMethod[] = [
   "SendMessage",
@@ -62,20 +65,15 @@ export function servedMethods({ takesTasks, authenticated }: DoorShape): readonl
 
 /** What a method name of a request means at a door. */
 export type MethodMeaning =
-  | {
-    readonly kind: "served";
-    readonly method: DoorMethod;
-    /** The older name `stream/watch` writes its frames without the A2A envelope. */
-    readonly raw: boolean;
-  }
+  | { readonly kind: "served"; readonly method: DoorMethod }
   | { readonly kind: "unsupported" }
   | { readonly kind: "push_notification" }
   | { readonly kind: "unknown" };
 
 /** Reads a method name, exactly as written. */
 export function methodMeaning(name: string, door: DoorShape): MethodMeaning {
-  if (name === "stream/watch") return { kind: "served", method: WATCH_STREAM, raw: true };
-  if (name === "session/stop") return { kind: "served", method: STOP_SESSION, raw: false };
+  if (name === RAW_WATCH_STREAM) return { kind: "served", method: WATCH_STREAM };
+  if (name === "session/stop") return { kind: "served", method: STOP_SESSION };
   const method = METHODS.find((method) => method === name);
   if (method === undefined) {
     return PUSH_NOTIFICATION_METHODS.has(name) ? { kind: "push_notification" } : { kind: "unknown" };
@@ -83,11 +81,11 @@ export function methodMeaning(name: string, door: DoorShape): MethodMeaning {
   switch (method) {
     case "SendMessage":
     case "SendStreamingMessage":
-      return door.takesTasks ? { kind: "served", method, raw: false } : { kind: "unknown" };
+      return door.takesTasks ? { kind: "served", method } : { kind: "unknown" };
     case "GetExtendedAgentCard":
-      return door.authenticated ? { kind: "served", method, raw: false } : { kind: "unsupported" };
+      return door.authenticated ? { kind: "served", method } : { kind: "unsupported" };
     default:
-      return { kind: "served", method, raw: false };
+      return { kind: "served", method };
   }
 }
 

@@ -16,6 +16,8 @@ export interface DoorSession extends DoorShape {
   readonly tasks: TaskRegistry;
   readonly frames: FrameLog;
   readonly conversation: "stateless" | "threaded";
+  /** `network.a2a_compat`. */
+  readonly a2aCompat: readonly ("v0.3" | "rest")[];
   /** `exports.peer_tasks.accept`. */
   readonly acceptsPeers: boolean;
   /** The card anybody may read. */

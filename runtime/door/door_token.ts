@@ -24,6 +24,11 @@ const SCOPES: ReadonlySet<string> = new Set(DOOR_SCOPES);
 export class DoorTokens {
   readonly #key = newTokenKey();
   readonly #declared: ReadonlyMap<string, readonly string[]>;
+  /**
+   * Tokens that were verified once, so at most one for each credential. A wrong guess is compared with none of them byte by
+   * byte: its hash differs.
+   */
+  readonly #verified = new Map<string, TokenHolder>();
 
   /** @param credentials Declared credentials with their scopes, as the manifest parser checked them. */
   constructor(credentials: ReadonlyMap<string, readonly string[]>) {
@@ -43,12 +48,16 @@ export class DoorTokens {
 
   /** The holder of a token; `null` when this session did not mint it. */
   holderOf(token: string): TokenHolder | null {
+    const known = this.#verified.get(token);
+    if (known !== undefined) return known;
     const payload = openToken(DOOR_TOKEN, this.#key, token);
     if (payload === null) return null;
     const { credential, scopes } = payload;
     if (typeof credential !== "string" || !Array.isArray(scopes)) return null;
     if (!scopes.every((scope) => SCOPES.has(scope as string))) return null;
-    return { credential, scopes: new Set(scopes as readonly DoorScope[]) };
+    const holder: TokenHolder = { credential, scopes: new Set(scopes as readonly DoorScope[]) };
+    this.#verified.set(token, holder);
+    return holder;
   }
 
   #mint(credential: string, scopes: readonly string[]): string {

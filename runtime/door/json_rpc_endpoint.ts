@@ -21,7 +21,15 @@ import {
 import { type CallFacts, DoorCall, DoorRequestHandler } from "./a2a_request_handler.ts";
 import { refuseCompletion } from "./completion_delivery.ts";
 import { type Caller, type HttpRefusal, refuseScope, requestClass } from "./door_access.ts";
-import { type DoorMethod, isStreaming, methodMeaning, scopeOf, STOP_SESSION, WATCH_STREAM } from "./door_methods.ts";
+import {
+  type DoorMethod,
+  isStreaming,
+  methodMeaning,
+  RAW_WATCH_STREAM,
+  scopeOf,
+  STOP_SESSION,
+  WATCH_STREAM,
+} from "./door_methods.ts";
 import type { DoorSession } from "./door_session.ts";
 import { type EventSource, formatEvent } from "./event_stream.ts";
 import {
@@ -39,7 +47,14 @@ import { lastEventId, type OpenStream, rawWatchStream, watchStream } from "./tas
 
 /** What a door answers. */
 export type DoorAnswer =
-  | { readonly kind: "json"; readonly body: string }
+  | {
+    readonly kind: "json";
+    readonly body: string;
+    /** `200` when absent. */
+    readonly status?: number;
+    /** `application/json` when absent. */
+    readonly contentType?: string;
+  }
   | { readonly kind: "refused"; readonly refusal: HttpRefusal }
   | { readonly kind: "stream"; readonly source: EventSource };
 
@@ -70,7 +85,7 @@ export function callFacts({ headers, caller, onHold }: Omit<RpcCall, "text" | "r
 }
 
 /** Only a harness has a session of its own to forget, and none is driven yet. */
-const NOTHING_TO_FORGET = invalidParams(
+export const NOTHING_TO_FORGET = invalidParams(
   "Invalid params: x-murmur-forget-session is for a capsule with inference.transport: process",
 );
 
@@ -80,14 +95,25 @@ interface TransportCall {
   readonly call: DoorCall;
 }
 
+/** Requests of A2A 0.3. */
+export interface OlderForm {
+  isSpoken(version: string | null): boolean;
+  /** The 1.0 method a name means, or why it is not served. */
+  method(name: string, takesTasks: boolean): DoorMethod | A2aError;
+  answer(request: RpcRequest, method: DoorMethod, params: JsonObject, facts: CallFacts): Promise<DoorAnswer>;
+}
+
 /** Answers JSON-RPC bodies. */
 export class JsonRpcEndpoint {
   readonly #session: DoorSession;
   readonly #transport: JsonRpcTransportHandler;
+  readonly #older: OlderForm | null;
 
-  constructor(session: DoorSession, handler: DoorRequestHandler) {
+  /** @param older Answers requests of A2A 0.3; `null`: they are refused. */
+  constructor(session: DoorSession, handler: DoorRequestHandler, older: OlderForm | null) {
     this.#session = session;
     this.#transport = new JsonRpcTransportHandler(handler);
+    this.#older = older;
   }
 
   async answer(rpc: RpcCall): Promise<DoorAnswer> {
@@ -96,7 +122,10 @@ export class JsonRpcEndpoint {
     if (!parsed.ok) return failed(parsed.id, parsed.error);
     const { request } = parsed;
     const version = headers.get("a2a-version");
-    if (!isServedVersion(version)) return failed(request.id, versionNotSupported(version?.trim() ?? ""));
+    const older = this.#older !== null && this.#older.isSpoken(version) ? this.#older : null;
+    if (older === null && !isServedVersion(version)) {
+      return failed(request.id, versionNotSupported(version?.trim() ?? ""));
+    }
     if (requestClass(headers.get("x-murmur-task-origin")) === "completion") {
       return failed(
         request.id,
@@ -107,16 +136,11 @@ export class JsonRpcEndpoint {
         }, this.#session.sessionId),
       );
     }
-    const meaning = methodMeaning(request.method, this.#session);
-    switch (meaning.kind) {
-      case "unknown":
-        return failed(request.id, METHOD_NOT_FOUND);
-      case "unsupported":
-        return failed(request.id, NO_EXTENDED_CARD);
-      case "push_notification":
-        return failed(request.id, PUSH_NOTIFICATIONS_NOT_SUPPORTED);
-    }
-    const { method, raw } = meaning;
+    const meaning = older === null
+      ? meantMethod(request.method, this.#session)
+      : older.method(request.method, this.#session.takesTasks);
+    if (typeof meaning === "object") return failed(request.id, meaning);
+    const method = meaning;
     const outOfScope = refuseScope(caller, scopeOf(method), this.#session.capsule);
     if (outOfScope !== null) return { kind: "refused", refusal: outOfScope };
     const isMessage = method === "SendMessage" || method === "SendStreamingMessage";
@@ -129,9 +153,10 @@ export class JsonRpcEndpoint {
       const full = rpc.refuseStream();
       if (full !== null) return { kind: "refused", refusal: full };
     }
+    if (older !== null) return await older.answer(request, method, params, callFacts(rpc));
     switch (method) {
       case WATCH_STREAM:
-        return this.#watch(request.id, lastEventId(headers.get("last-event-id")), raw);
+        return this.#watch(request.id, lastEventId(headers.get("last-event-id")), request.method === RAW_WATCH_STREAM);
       case STOP_SESSION:
         return this.#stop(request.id);
       case "GetExtendedAgentCard":
@@ -178,6 +203,21 @@ export class JsonRpcEndpoint {
         return formatEvent(call.event!.id, call.event!.type, JSON.stringify(envelope));
       },
     );
+  }
+}
+
+/** The method a name means, or why it is not served. */
+function meantMethod(name: string, session: DoorSession): DoorMethod | A2aError {
+  const meaning = methodMeaning(name, session);
+  switch (meaning.kind) {
+    case "served":
+      return meaning.method;
+    case "unsupported":
+      return NO_EXTENDED_CARD;
+    case "push_notification":
+      return PUSH_NOTIFICATIONS_NOT_SUPPORTED;
+    case "unknown":
+      return METHOD_NOT_FOUND;
   }
 }
 

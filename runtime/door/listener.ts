@@ -20,7 +20,9 @@ import {
 import type { DoorSession } from "./door_session.ts";
 import type { DoorTokens } from "./door_token.ts";
 import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
-import type { DoorAnswer, JsonRpcEndpoint } from "./json_rpc_endpoint.ts";
+import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
+import type { RestEndpoint } from "./rest_endpoint.ts";
+import { type RestRoute, restRoute } from "./rest_route.ts";
 import { announcedLength, BodyReader, MAX_BODY_BYTES } from "./request_body.ts";
 import { guardRequest, type GuardRules, isMediaType, pageHeaders, preflightHeaders } from "./request_guard.ts";
 import { planeOf, refusePlane } from "./undeclared_planes.ts";
@@ -161,7 +163,7 @@ class Door {
   readonly #rules: GuardRules;
   readonly #bodies: BodyReader;
   readonly #shutting = new AbortController();
-  readonly #endpoint = Promise.withResolvers<JsonRpcEndpoint>();
+  readonly #endpoints = Promise.withResolvers<Endpoints>();
   #requests = 0;
   readonly #streams = new Set<OpenEventStream>();
 
@@ -172,7 +174,7 @@ class Door {
   }
 
   serve(): void {
-    this.#endpoint.resolve(loadEndpoint(this.#options.session, this.#shutting.signal));
+    this.#endpoints.resolve(loadEndpoints(this.#options.session, this.#shutting.signal));
   }
 
   /** Answers what is held, with the states reached. */
@@ -234,13 +236,39 @@ class Door {
     if (plane === "operator_plane") {
       return refused(refuseScope(caller, "resources/files", session.capsule) ?? refusePlane(plane, method));
     }
-    return isRpc ? this.#rpc(request, caller) : new Response(null, NOT_FOUND);
+    if (isRpc) return this.#work(request, caller, true, ({ rpc }, call) => rpc.answer(call));
+    const route = this.#restRoute(method, path);
+    if (route === null) return new Response(null, NOT_FOUND);
+    return this.#rest(request, caller, route, target.slice(path.length + 1));
   }
 
-  async #rpc(request: Request, caller: Caller): Promise<Response> {
+  #restRoute(method: string, path: string): RestRoute | null {
+    const { a2aCompat } = this.#options.session;
+    return a2aCompat.includes("rest") ? restRoute(method, path, a2aCompat.includes("v0.3")) : null;
+  }
+
+  #rest(request: Request, caller: Caller, route: RestRoute, query: string): Response | Promise<Response> {
+    const type = request.headers.get("content-type");
+    // What a page may send without asking first is no call: only these two media types make a browser ask.
+    if (
+      request.method === "POST" && (route.hasBody || type !== null) && !REST_TYPES.some((own) => isMediaType(type, own))
+    ) {
+      return new Response(null, NOT_FOUND);
+    }
+    return this.#work(request, caller, route.hasBody, ({ rest }, call) => rest!.answer({ ...call, route, query }));
+  }
+
+  /** Reads a request's body within the door's limits and has it answered. */
+  async #work(
+    request: Request,
+    caller: Caller,
+    needsBody: boolean,
+    answer: (endpoints: Endpoints, call: RpcCall) => Promise<DoorAnswer>,
+  ): Promise<Response> {
     const { headers } = request;
     const length = announcedLength(headers);
-    if (length === 0 || (length === null && !headers.has("transfer-encoding"))) return new Response(null, NOT_FOUND);
+    const isEmpty = length === 0 || (length === null && !headers.has("transfer-encoding"));
+    if (needsBody && isEmpty) return new Response(null, NOT_FOUND);
     if (length !== null && length > MAX_BODY_BYTES) return refused(BODY_TOO_LARGE);
     if (this.#requests >= MAX_REQUESTS) return refused(TOO_MANY_REQUESTS);
     this.#requests++;
@@ -250,7 +278,7 @@ class Door {
       working = false;
     };
     try {
-      const body = await this.#bodies.read(request, length);
+      const body = isEmpty ? NO_BODY : await this.#bodies.read(request, length);
       switch (body) {
         case "too_large":
           return refused(BODY_TOO_LARGE);
@@ -261,17 +289,15 @@ class Door {
         case "gone":
           return new Response(null, { status: 400 });
       }
-      if (body.length === 0) return new Response(null, NOT_FOUND);
-      const endpoint = await this.#endpoint.promise;
-      return this.#respond(
-        await endpoint.answer({
-          text: decoded(body),
-          headers,
-          caller,
-          refuseStream: () => this.#streams.size >= MAX_STREAMS ? TOO_MANY_STREAMS : null,
-          onHold: done,
-        }),
-      );
+      if (needsBody && body.length === 0) return new Response(null, NOT_FOUND);
+      const call: RpcCall = {
+        text: decoded(body),
+        headers,
+        caller,
+        refuseStream: () => this.#streams.size >= MAX_STREAMS ? TOO_MANY_STREAMS : null,
+        onHold: done,
+      };
+      return this.#respond(await answer(await this.#endpoints.promise, call));
     } finally {
       done();
     }
@@ -280,7 +306,10 @@ class Door {
   #respond(answer: DoorAnswer): Response {
     switch (answer.kind) {
       case "json":
-        return new Response(answer.body, JSON_ANSWER);
+        return answer.status === undefined ? new Response(answer.body, JSON_ANSWER) : new Response(answer.body, {
+          status: answer.status,
+          headers: [["content-type", answer.contentType ?? "application/json"], ["connection", "close"]],
+        });
       case "refused":
         return refused(answer.refusal);
       case "stream":
@@ -295,13 +324,31 @@ class Door {
   }
 }
 
-async function loadEndpoint(session: DoorSession, shutting: AbortSignal): Promise<JsonRpcEndpoint> {
-  const [{ DoorRequestHandler }, { JsonRpcEndpoint }] = await Promise.all([
+/** What answers requests that were read. */
+interface Endpoints {
+  readonly rpc: JsonRpcEndpoint;
+  /** `null` without `network.a2a_compat: [rest]`. */
+  readonly rest: RestEndpoint | null;
+}
+
+async function loadEndpoints(session: DoorSession, shutting: AbortSignal): Promise<Endpoints> {
+  const [{ DoorRequestHandler }, { JsonRpcEndpoint }, older, rest] = await Promise.all([
     import("./a2a_request_handler.ts"),
     import("./json_rpc_endpoint.ts"),
+    session.a2aCompat.includes("v0.3") ? import("./older_json_rpc.ts") : null,
+    session.a2aCompat.includes("rest") ? import("./rest_endpoint.ts") : null,
   ]);
-  return new JsonRpcEndpoint(session, new DoorRequestHandler(session, shutting));
+  const handler = new DoorRequestHandler(session, shutting);
+  return {
+    rpc: new JsonRpcEndpoint(session, handler, older === null ? null : new older.OlderJsonRpc(handler)),
+    rest: rest === null ? null : new rest.RestEndpoint(session, handler),
+  };
 }
+
+const NO_BODY = new Uint8Array();
+
+/** Media types of a body over HTTP+JSON. */
+const REST_TYPES = ["application/json", "application/a2a+json"] as const;
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 

@@ -22,10 +22,19 @@ export function announcedLength(headers: Headers): number | null {
   return header === null || !/^[0-9]+$/.test(header) ? null : Number(header);
 }
 
+/** A body that is being read. */
+interface Reading {
+  readonly deadlineMs: number;
+  readonly late: () => void;
+}
+
 /** Reads bodies; one for all requests of a door. */
 export class BodyReader {
   readonly #timeoutMs: number;
   #budget = BODY_BUDGET_BYTES;
+  /** In the order of their deadlines. One timer serves them all, since a timer each would be the dearest part of a request. */
+  readonly #readings = new Set<Reading>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
@@ -34,18 +43,34 @@ export class BodyReader {
   /** Reads a request's body. @param length What it announces. */
   async read(request: Request, length: number | null): Promise<ReadBody> {
     if (length !== null && length > MAX_BODY_BYTES) return "too_large";
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<"too_slow">((resolve) => {
-      timer = setTimeout(() => resolve("too_slow"), this.#timeoutMs);
-    });
+    const { promise: late, resolve } = Promise.withResolvers<"too_slow">();
+    const reading: Reading = { deadlineMs: performance.now() + this.#timeoutMs, late: () => resolve("too_slow") };
+    this.#readings.add(reading);
+    this.#timer ??= this.#timerFor(this.#timeoutMs);
     try {
       if (length !== null && length <= SMALL_BODY_BYTES) {
         return await Promise.race([request.bytes().catch(() => "gone" as const), late]);
       }
       return await this.#readInPieces(request, late);
     } finally {
-      clearTimeout(timer);
+      this.#readings.delete(reading);
     }
+  }
+
+  #timerFor(ms: number): ReturnType<typeof setTimeout> {
+    const timer = setTimeout(() => {
+      this.#timer = null;
+      const now = performance.now();
+      for (const { deadlineMs, late } of this.#readings) {
+        if (deadlineMs > now) {
+          this.#timer = this.#timerFor(deadlineMs - now);
+          return;
+        }
+        late();
+      }
+    }, ms);
+    Deno.unrefTimer(timer);
+    return timer;
   }
 
   async #readInPieces(request: Request, late: Promise<"too_slow">): Promise<ReadBody> {

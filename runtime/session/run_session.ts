@@ -408,6 +408,7 @@ class AgentSession {
         tasks: this.#registry,
         frames: this.#frames,
         conversation: lifecycle.conversation,
+        a2aCompat: manifest.network.a2aCompat,
         acceptsPeers: manifest.exports.peerTasks,
         publicCard: () => card("public"),
         extendedCard: () => card("extended"),
