@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type FrameBody, FrameLog, REPLAY_CHARACTERS, REPLAY_FRAMES } from "./frame_log.ts";
+import { type Frame, type FrameBody, FrameLog, REPLAY_CHARACTERS, REPLAY_FRAMES } from "./frame_log.ts";
 
 const text = (length: number) => ({ type: "text", taskId: "t", text: "x".repeat(length), final: false }) as const;
 const ids = (log: FrameLog, after: number) => log.replay(after).frames.map(({ id }) => id);
@@ -45,7 +45,7 @@ Deno.test("a replay gives exactly the frames after an id, or says where the gap 
 
 Deno.test("what is shown reaches the terminal and no stream, has no number and is not kept", () => {
   const log = new FrameLog();
-  const streamed: FrameBody[] = [];
+  const streamed: Frame[] = [];
   const watched: FrameBody[] = [];
   log.subscribe((frame) => streamed.push(frame));
   log.watch((body) => watched.push(body));
@@ -53,7 +53,9 @@ Deno.test("what is shown reaches the terminal and no stream, has no number and i
   log.publish(text(2));
   const status = { type: "status", taskId: "t", contextId: "c", state: "working", message: "m", final: false } as const;
   log.publish(status);
-  assert.deepEqual(streamed, [{ id: 1, ...text(2) }, { id: 2, ...status }]);
+  const { atMs } = streamed[0]!;
+  assert.deepEqual(streamed, [{ id: 1, atMs, ...text(2) }, { id: 2, atMs: streamed[1]!.atMs, ...status }]);
+  assert.ok(Math.abs(Date.now() - atMs) < 60_000);
   assert.deepEqual(watched, [text(1), status]);
   assert.deepEqual(ids(log, 0), [1, 2]);
 });

@@ -43,7 +43,7 @@ export interface DoorCalls {
   stream(method: string, params?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** Sends a request as it is. */
   request(path: string, init?: RequestInit): Promise<Response>;
-  /** Sends bytes over a connection of its own and reads until the door says no more for a while, or closes. */
+  /** Sends bytes over a connection of its own and gives what the door answers until its answer is whole, or it falls silent. */
   raw(text: string, waitMs?: number): Promise<string>;
 }
 
@@ -79,11 +79,12 @@ export function doorCalls(port: number): DoorCalls {
     rpc: async (method, params, headers = {}) => await (await post(method, params, headers)).json() as RpcAnswer,
     async raw(text, waitMs = 500) {
       using connection = await Deno.connect({ hostname: "127.0.0.1", port });
-      const writing = connection.write(new TextEncoder().encode(text)).catch(() => 0);
+      // The door may answer before it has taken everything.
+      const writer = connection.writable.getWriter();
+      writer.write(new TextEncoder().encode(text)).catch(() => {});
       const decoder = new TextDecoder();
       let got = "";
-      const buffer = new Uint8Array(65_536);
-      for (;;) {
+      for (const buffer = new Uint8Array(65_536); !isWhole(got);) {
         let timer: ReturnType<typeof setTimeout> | undefined;
         const silence = new Promise<null>((resolve) => timer = setTimeout(() => resolve(null), waitMs));
         const count = await Promise.race([connection.read(buffer).catch(() => null), silence]);
@@ -91,10 +92,16 @@ export function doorCalls(port: number): DoorCalls {
         if (count === null) break;
         got += decoder.decode(buffer.subarray(0, count), { stream: true });
       }
-      await Promise.race([writing, Promise.resolve()]);
       return got;
     },
   };
+}
+
+/** Whether an answer is there with the whole body it announces. */
+function isWhole(answer: string): boolean {
+  const end = answer.indexOf("\r\n\r\n");
+  const length = /^content-length: (\d+)$/im.exec(answer.slice(0, Math.max(end, 0)))?.[1];
+  return length !== undefined && new TextEncoder().encode(answer.slice(end + 4)).length >= Number(length);
 }
 
 /** Starts a capsule without a task and waits until its door serves. */
