@@ -14,6 +14,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "token-count": () => import("./token_count.ts"),
   "long-session": () => import("./long_session.ts"),
   "many-capsules": () => import("./many_capsules.ts"),
+  "door-calls": () => import("./door_calls.ts"),
+  "door-streams": () => import("./door_streams.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);
