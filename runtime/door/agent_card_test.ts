@@ -123,13 +123,14 @@ Deno.test("without older forms the library's own codec finds nothing it does not
   const lost = (facts: Partial<CardFacts>) => {
     const shown = card(facts, "extended");
     // The codec leaves out lists and objects that are empty.
-    const kept = (value: unknown): unknown =>
-      typeof value !== "object" || value === null ? value : Array.isArray(value) ? value.map(kept) : Object.fromEntries(
-        Object.entries(value).filter(([key, item]) =>
-          key === "params" ||
-          item !== false && (typeof item !== "object" || Object.keys(item).length > 0)
-        ).map(([key, item]) => [key, key === "params" ? item : kept(item)]),
-      );
+    const isEmpty = (value: unknown) =>
+      value === false || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+    const kept = (value: unknown): unknown => {
+      if (typeof value !== "object" || value === null) return value;
+      if (Array.isArray(value)) return value.map(kept);
+      const members = Object.entries(value).map(([key, item]) => [key, key === "params" ? item : kept(item)] as const);
+      return Object.fromEntries(members.filter(([key, item]) => key === "params" || !isEmpty(item)));
+    };
     assert.deepEqual(kept(AgentCard.toJSON(AgentCard.fromJSON(shown))), kept(shown));
   };
   lost({});

@@ -198,8 +198,9 @@ Deno.test("2,000 connections that are idle or have sent half a request impair no
     ),
   );
   const answer = new Uint8Array(4_096);
-  const count = await half[0]!.read(answer);
-  assert.match(new TextDecoder().decode(answer.subarray(0, count!)), /"totalSize":2/);
+  let text = "";
+  while (!text.includes("}}")) text += new TextDecoder().decode(answer.subarray(0, (await half[0]!.read(answer))!));
+  assert.match(text, /"totalSize":2/);
   const stopping = performance.now();
   const outcome = await session.stop();
   assert.equal(outcome.status, 0, outcome.stderr);
