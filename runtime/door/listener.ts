@@ -2,7 +2,7 @@
  * The HTTP listener of an agent capsule (spec door 1, 2, 15): bound before the agent works, it takes every request through
  * the checks in their order and refuses everything a web page could send.
  *
- * The card, refusals and planes need no library; the rest of the door is loaded once the session is ready.
+ * The card, refusals and planes need no library; the rest of the door is loaded for the first call.
  *
  * @module
  */
@@ -163,7 +163,9 @@ class Door {
   readonly #rules: GuardRules;
   readonly #bodies: BodyReader;
   readonly #shutting = new AbortController();
-  readonly #endpoints = Promise.withResolvers<Endpoints>();
+  readonly #ready = Promise.withResolvers<void>();
+  /** Loaded for the first call, so that a capsule nobody calls does without the library's memory. */
+  #endpoints: Promise<Endpoints> | null = null;
   #requests = 0;
   readonly #streams = new Set<OpenEventStream>();
 
@@ -174,7 +176,7 @@ class Door {
   }
 
   serve(): void {
-    this.#endpoints.resolve(loadEndpoints(this.#options.session, this.#shutting.signal));
+    this.#ready.resolve();
   }
 
   /** Answers what is held, with the states reached. */
@@ -297,7 +299,9 @@ class Door {
         refuseStream: () => this.#streams.size >= MAX_STREAMS ? TOO_MANY_STREAMS : null,
         onHold: done,
       };
-      return this.#respond(await answer(await this.#endpoints.promise, call));
+      await this.#ready.promise;
+      this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal);
+      return this.#respond(await answer(await this.#endpoints, call));
     } finally {
       done();
     }
