@@ -787,6 +787,33 @@ Deno.test("a body is read up to its limits of size and time", async () => {
   assert.match(slow, /^HTTP\/1\.1 408 [\s\S]*"body_too_slow"/);
 });
 
+Deno.test("bodies that are read at once share a bound of memory, which small ones are not held to", async () => {
+  await using door = openLocalDoor();
+  const half: Deno.Conn[] = [];
+  const large = (16 << 20) - 1;
+  const filled = new Uint8Array(large - 100).fill(32);
+  for (let i = 0; i < 4; i++) {
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: door.port });
+    const writer = connection.writable.getWriter();
+    await writer.write(new TextEncoder().encode(wire("POST", "/", { ...CALL, "content-length": String(large) })));
+    await writer.write(filled);
+    half.push(connection);
+  }
+  await pause(300);
+  const refused = await door.request("/", { method: "POST", headers: CALL, body: LIST + " ".repeat(1 << 20) });
+  assert.deepEqual([refused.status, refused.headers.get("retry-after"), (await refused.json()).error], [
+    503,
+    "1",
+    "too_many_requests",
+  ]);
+  const small = await door.request("/", { method: "POST", headers: CALL, body: LIST + " ".repeat(60_000) });
+  assert.equal((await small.json()).result.totalSize, 0);
+  for (const connection of half) connection.close();
+  await pause(100);
+  const again = await door.request("/", { method: "POST", headers: CALL, body: LIST + " ".repeat(1 << 20) });
+  assert.equal((await again.json()).result.totalSize, 0);
+});
+
 Deno.test("beyond its limits of requests and streams the door asks to come back, and then serves again", async () => {
   await using door = openLocalDoor();
   const half: Deno.Conn[] = [];

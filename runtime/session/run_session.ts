@@ -174,7 +174,7 @@ class AgentSession {
   /** Everything up to the readiness line. */
   async open(): Promise<void> {
     const staged = this.#staged;
-    const { manifest, options } = staged;
+    const { manifest } = staged;
     await this.#openDirectories();
     this.#taskText = await this.#launchTask();
     this.#log = new BootstrapLog(this.#directories.records);
