@@ -168,6 +168,8 @@ class Door {
   #endpoints: Promise<Endpoints> | null = null;
   #requests = 0;
   readonly #streams = new Set<OpenEventStream>();
+  /** Streams that are about to be opened. */
+  #opening = 0;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -200,10 +202,11 @@ class Door {
 
   /** The same for a page of a listed origin, which needs leave to read the answer. The planes give none. */
   async #answerPage(request: Request, target: string, origin: string): Promise<Response> {
-    if (request.method === "OPTIONS" && target === "/") {
+    const methods = request.method === "OPTIONS" ? this.#methodsOf(target) : [];
+    if (methods.length > 0) {
       return new Response(null, {
         status: 204,
-        headers: preflightHeaders(origin, "POST").map(([name, value]): [string, string] => [name, value]),
+        headers: preflightHeaders(origin, methods.join(", ")).map(([name, value]): [string, string] => [name, value]),
       });
     }
     const response = await this.#admit(request, target);
@@ -212,6 +215,12 @@ class Door {
       for (const [name, value] of pageHeaders(origin)) response.headers.set(name, value);
     }
     return response;
+  }
+
+  /** Methods of a target that a page may call. */
+  #methodsOf(target: string): readonly string[] {
+    if (target === "/") return ["POST"];
+    return ["GET", "POST"].filter((method) => this.#restRoute(method, rawPath(target)) !== null);
   }
 
   #admit(request: Request, target: string): Response | Promise<Response> {
@@ -275,6 +284,7 @@ class Door {
     if (this.#requests >= MAX_REQUESTS) return refused(TOO_MANY_REQUESTS);
     this.#requests++;
     let working = true;
+    let opens = false;
     const done = () => {
       if (working) this.#requests--;
       working = false;
@@ -296,13 +306,19 @@ class Door {
         text: decoded(body),
         headers,
         caller,
-        refuseStream: () => this.#streams.size >= MAX_STREAMS ? TOO_MANY_STREAMS : null,
+        refuseStream: () => {
+          if (this.#streams.size + this.#opening >= MAX_STREAMS) return TOO_MANY_STREAMS;
+          opens = true;
+          this.#opening++;
+          return null;
+        },
         onHold: done,
       };
       await this.#ready.promise;
       this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal);
       return this.#respond(await answer(await this.#endpoints, call));
     } finally {
+      if (opens) this.#opening--;
       done();
     }
   }

@@ -111,6 +111,17 @@ Deno.test("a page of a listed origin asks first and may read the answers, but no
     assert.equal(plane.headers.get("access-control-allow-origin"), null);
   }
   assert.equal((await send(door, "OPTIONS", "/other", { origin })).status, 404);
+  assert.equal((await send(door, "OPTIONS", "/tasks", { origin })).status, 404);
+  await using rest = openLocalDoor({ origins: [origin], a2aCompat: ["rest"] });
+  for (
+    const [path, methods] of [["/tasks?pageSize=1", "GET"], ["/tasks/t:subscribe", "GET, POST"], [
+      "/message:send",
+      "POST",
+    ]]
+  ) {
+    const asked = await send(rest, "OPTIONS", path!, { origin });
+    assert.deepEqual([asked.status, asked.headers.get("access-control-allow-methods")], [204, methods]);
+  }
   assert.equal((await send(door, "OPTIONS", "/")).status, 404);
   // Without an origin nothing of this is told.
   const plain = await send(door, "POST", "/", CALL, LIST);
@@ -836,12 +847,27 @@ Deno.test("beyond its limits of requests and streams the door asks to come back,
   assert.equal((await send(door, "POST", "/", CALL, LIST)).status, 200);
 
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "murmur.WatchStream" });
-  const open: Deno.Conn[] = [];
-  for (let i = 0; i < MAX_STREAMS; i++) {
+  // All at once, and no more of them than the limit is let through.
+  const open = await Promise.all(Array.from({ length: MAX_STREAMS + 20 }, async () => {
     const connection = await Deno.connect({ hostname: "127.0.0.1", port: door.port });
     await connection.write(new TextEncoder().encode(wire("POST", "/", CALL, body)));
-    await connection.read(new Uint8Array(4_096));
+    return connection;
+  }));
+  const heads = await Promise.all(open.map(async (connection) => {
+    const head = new Uint8Array(4_096);
+    return new TextDecoder().decode(head.subarray(0, (await connection.read(head)) ?? 0)).slice(0, 12);
+  }));
+  const answered = (status: number) => heads.filter((head) => head === `HTTP/1.1 ${status}`).length;
+  assert.equal(answered(200) + answered(503), open.length);
+  // Requests beyond their own limit were turned away before; the rest fills the streams up.
+  assert.ok(answered(200) <= MAX_STREAMS);
+  while (open.length < MAX_STREAMS + 20 + MAX_REQUESTS) {
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: door.port });
+    await connection.write(new TextEncoder().encode(wire("POST", "/", CALL, body)));
+    const head = new Uint8Array(4_096);
+    const got = new TextDecoder().decode(head.subarray(0, (await connection.read(head))!));
     open.push(connection);
+    if (got.includes("too_many_streams")) break;
   }
   const refused = await send(door, "POST", "/", CALL, body);
   assert.deepEqual([refused.status, refused.headers.get("retry-after"), JSON.parse(refused.body).error], [

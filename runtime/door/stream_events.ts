@@ -148,19 +148,8 @@ export function* frameEvents(frame: Frame, contextId: string): Iterable<StreamEv
   const { id, type, taskId, atMs } = frame;
   switch (type) {
     case "status": {
-      if (frame.response !== undefined) {
-        yield* artifactEvents({
-          taskId,
-          contextId,
-          artifactId: "response",
-          name: "response",
-          text: frame.response,
-          metadata: undefined,
-          frameId: null,
-        });
-      }
-      const { state, message, final } = frame;
-      yield finalOrStep({ taskId, contextId, state, message, final, atMs, id });
+      const { state, message, response = null, final } = frame;
+      yield* statusEvents({ taskId, contextId, state, message, response, final, atMs, id });
       return;
     }
     case "artifact":
@@ -198,13 +187,28 @@ interface StatusStep {
   readonly contextId: string;
   readonly state: TaskView["state"];
   readonly message: string;
+  /** The answer of a completed task. */
+  readonly response: string | null;
   readonly final: boolean;
   readonly atMs: number;
   readonly id: number | null;
 }
 
-function finalOrStep({ taskId, contextId, state, message, final, atMs, id }: StatusStep): StreamEvent {
-  return {
+/** A status, behind the answer it brings. */
+function* statusEvents(step: StatusStep): Iterable<StreamEvent> {
+  const { taskId, contextId, state, message, response, final, atMs, id } = step;
+  if (response !== null) {
+    yield* artifactEvents({
+      taskId,
+      contextId,
+      artifactId: "response",
+      name: "response",
+      text: response,
+      metadata: undefined,
+      frameId: null,
+    });
+  }
+  yield {
     id,
     type: "status",
     response: {
@@ -231,20 +235,9 @@ export function snapshotEvent(task: TaskView): StreamEvent {
 }
 
 /** The final status of an ended task whose frame is lost, or was never written: a refusal for room (spec door 8.4). */
-export function* endEvents(task: TaskView): Iterable<StreamEvent> {
+export function endEvents(task: TaskView): Iterable<StreamEvent> {
   const { id: taskId, contextId, state, message, response, changedMs: atMs } = task;
-  if (response !== null) {
-    yield* artifactEvents({
-      taskId,
-      contextId,
-      artifactId: "response",
-      name: "response",
-      text: response,
-      metadata: undefined,
-      frameId: null,
-    });
-  }
-  yield finalOrStep({ taskId, contextId, state, message: message ?? "", final: true, atMs, id: null });
+  return statusEvents({ taskId, contextId, state, message: message ?? "", response, final: true, atMs, id: null });
 }
 
 /** What a queue tells beside frames. */

@@ -47,10 +47,9 @@ export class TaskSubscription {
     this.#source = source;
     this.#taskId = taskId;
     this.#queue = new FrameQueue(source.frames, (frame) => frame.taskId === this.#taskId);
-    // What was published meanwhile is no replay: the queue has it already.
   }
 
-  /** Gives the task's kept frames after an id first. */
+  /** Gives the task's kept frames after an id first; called before the message is routed, or they would come twice. */
   replay(afterId: number | null): void {
     if (afterId !== null) this.#queue.replay(afterId, (frame) => frame.taskId === this.#taskId);
   }
