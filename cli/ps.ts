@@ -1,0 +1,106 @@
+/**
+ * `mur ps`: the capsules that run on this machine (spec cli 13.1).
+ *
+ * @module
+ */
+import type { CliContext } from "./context.ts";
+import { doorOf, doorProblem, readRunningSessions, type RunningSession } from "./running_session.ts";
+
+/** Flags of `mur ps`. */
+export interface PsFlags {
+  readonly json?: boolean;
+}
+
+/** One listed session. */
+interface ListedSession extends RunningSession {
+  /** Why its door does not answer; `null` for a running session. */
+  readonly problem: string | null;
+}
+
+/** Header and widths of the columns; the last is as wide as it is. */
+const COLUMNS = [["SESSION", 36], ["CAPSULE", 24], ["STATUS", 12], ["DETACHED", 8], ["UPTIME", 9], ["URL", 0]] as const;
+
+/** Runs the command. @throws {MurError} `E-RUN-028`. */
+export async function ps(context: CliContext, flags: PsFlags = {}, now: number = Date.now()): Promise<number> {
+  const { sessions, pruned } = readRunningSessions(context, { pruneOlder: true });
+  for (const { id, reason } of pruned) context.stderr.line(`pruned: ${id} — ${reason}`);
+  const listed = await askDoors(sessions, context);
+  for (const { id, problem } of listed) {
+    if (problem !== null) context.stderr.line(`unreachable: ${id} — ${problem}`);
+  }
+  if (flags.json) {
+    context.stdout.line(JSON.stringify({ sessions: listed.map((each) => described(each, now)), pruned }));
+  } else if (listed.length === 0) {
+    context.stdout.line("no running capsules");
+  } else {
+    const rows = listed.map(({ id, record, problem }) => [
+      id,
+      `${record.capsule_name}@${record.capsule_version}`,
+      problem === null ? "running" : "unreachable",
+      record.outlives_launcher ? "yes" : "no",
+      uptime(record.started_at, now),
+      record.url ?? "-",
+    ]);
+    for (const row of [COLUMNS.map(([name]) => name), ...rows]) {
+      const cells = row.map((cell, column) => cell.replaceAll(/\s/g, " ").padEnd(COLUMNS[column]![1]));
+      context.stdout.line(cells.join("  ").trimEnd());
+    }
+  }
+  return 0;
+}
+
+/** Asks every door at once; whatever has not answered when the bound is over is unreachable. */
+async function askDoors(sessions: readonly RunningSession[], context: CliContext): Promise<ListedSession[]> {
+  const bound = context.bounds.listedDoors;
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), bound);
+  try {
+    return await Promise.all(sessions.map(async (session) => {
+      const { id, record, unverified } = session;
+      if (unverified !== null) return { ...session, problem: unverified };
+      if (record.url === null) return { ...session, problem: null };
+      const door = doorOf(record, context);
+      if (door === null) return { ...session, problem: `'${record.url}' is no address of a door` };
+      const problem = await doorProblem(id, door, context, over.signal);
+      return {
+        ...session,
+        problem: problem !== null && over.signal.aborted ? `no answer from ${door.shown} in ${bound} ms` : problem,
+      };
+    }));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** `HH:MM:SS`, from a day on with the days before it; `-` for a time nobody can read. */
+export function uptime(startedAt: string, now: number): string {
+  const started = Date.parse(startedAt);
+  if (Number.isNaN(started)) return "-";
+  const seconds = Math.max(0, Math.floor((now - started) / 1_000));
+  const two = (value: number) => String(value).padStart(2, "0");
+  const days = Math.floor(seconds / 86_400);
+  const clock = `${two(Math.floor(seconds / 3_600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+  return days === 0 ? clock : `${days}d ${clock}`;
+}
+
+/** One session for a program; no token is among it. */
+function described({ id, record, problem }: ListedSession, now: number) {
+  const started = Date.parse(record.started_at);
+  return {
+    session_id: id,
+    capsule_name: record.capsule_name,
+    capsule_version: record.capsule_version,
+    status: problem === null ? "running" : "unreachable",
+    reason: problem,
+    detached: record.outlives_launcher,
+    started_at: record.started_at,
+    uptime_seconds: Number.isNaN(started) ? null : Math.max(0, Math.floor((now - started) / 1_000)),
+    url: record.url,
+    pid: record.pid,
+    workdir: record.workdir,
+    records_dir: record.records_dir,
+    ...(record.spawned_by === undefined ? {} : { spawned_by: record.spawned_by }),
+    ...(record.formation_id === undefined ? {} : { formation_id: record.formation_id }),
+    ...(record.formation_member === undefined ? {} : { formation_member: record.formation_member }),
+  };
+}
