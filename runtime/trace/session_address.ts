@@ -140,9 +140,14 @@ export interface SessionSearch {
   readonly code?: "E-TRC-002" | "E-EVAL-002";
 }
 
+/** Every session of a work folder's group, newest first; none of older builds. */
+export function groupSessions({ home, directory }: Pick<SessionSearch, "home" | "directory">) {
+  return sessionsIn(recordsGroup(home, directory));
+}
+
 /** Every session of a work folder's group, newest first; those of older builds when the group has none. */
 export async function sessionsOf(search: SessionSearch): Promise<RecordedSession[]> {
-  const grouped = await sessionsIn(recordsGroup(search.home, search.directory));
+  const grouped = await groupSessions(search);
   return grouped.length > 0 ? grouped : await olderSessions(search.directory);
 }
 
@@ -167,7 +172,7 @@ async function olderSessions(directory: string): Promise<RecordedSession[]> {
  */
 export async function findSession(address: string, search: SessionSearch): Promise<RecordedSession> {
   const code = search.code ?? "E-TRC-002";
-  const grouped = await sessionsIn(recordsGroup(search.home, search.directory));
+  const grouped = await groupSessions(search);
   let result = resolveAddress(address, grouped, search.directory);
   if (result.kind === "absent") {
     const older = resolveAddress(address, await olderSessions(search.directory), search.directory);
