@@ -23,17 +23,21 @@ export interface PlainRequest {
   readonly connectMs: number;
   /** Longest silence of the other side, in milliseconds: until its answer begins, and between any two pieces of it. */
   readonly silenceMs: number;
+  /** When the exchange has to be over, on the clock of `performance.now()`, however busy the other side is. */
+  readonly deadline?: number;
   /** Ends the request at any stage, also while the body is read. */
   readonly signal?: AbortSignal;
 }
 
-/** An answer, its head read. */
+/** An answer, its head read. The body is read in one of two ways, or not at all. */
 export interface PlainResponse {
   readonly status: number;
   /** Lower-cased names; of a repeated field the values joined by `, `. */
   readonly headers: ReadonlyMap<string, string>;
+  /** The whole body. @throws {HttpError} When it breaks off or is longer than `maxBytes`. */
+  text(maxBytes: number): Promise<string>;
   /** Pieces of the body as they come. Leaving the loop closes the connection. */
-  readonly body: AsyncGenerator<Uint8Array, void>;
+  pieces(): AsyncGenerator<Uint8Array, void>;
   /** Closes the connection without reading the body. */
   close(): void;
 }
@@ -42,7 +46,9 @@ export interface PlainResponse {
 const MAX_HEAD = 65_536;
 /** Longest line between two chunks, in bytes. */
 const MAX_CHUNK_LINE = 4_096;
-const READ_SIZE = 16_384;
+/** Bytes read at once: an agent card with its head, later more. */
+const FIRST_READ = 4_096;
+const READ_SIZE = 32_768;
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** What a field of a request may hold: nothing that ends its line. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
@@ -66,96 +72,163 @@ function failure(error: unknown, where: string, what: string): HttpError {
   return new HttpError("unreachable", `${what}: ${error instanceof Error ? error.message : error}`, error);
 }
 
-async function connectOne(hostname: string, where: string, request: PlainRequest): Promise<Deno.TcpConn> {
-  const given = new AbortController();
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    given.abort();
-  }, request.connectMs);
-  const onAbort = () => given.abort();
-  request.signal?.addEventListener("abort", onAbort);
-  try {
-    return await Deno.connect({ hostname, port: request.port, signal: given.signal });
-  } catch (error) {
-    if (late) throw new HttpError("connection-timeout", `${where} took no connection in ${request.connectMs} ms`);
-    if (request.signal?.aborted) throw new HttpError("aborted", `the request to ${where} was given up`);
-    throw failure(error, where, `cannot connect to ${where}`);
-  } finally {
-    clearTimeout(timer);
-    request.signal?.removeEventListener("abort", onAbort);
+/**
+ * The clock of all connections. It is one, since a request costs less than a timer of its own; and it is a signal that
+ * times out, since the first `setTimeout` of a program loads 4 ms of code.
+ */
+class Clock {
+  readonly #watched = new Set<Connection>();
+  #armed: { readonly signal: AbortSignal; readonly at: number } | null = null;
+
+  /** Looks after a connection, whose deadline may have come nearer. */
+  watch(connection: Connection): void {
+    this.#watched.add(connection);
+    this.#arm(connection.deadline);
   }
+
+  forget(connection: Connection): void {
+    this.#watched.delete(connection);
+    if (this.#watched.size > 0 || this.#armed === null) return;
+    // Without a listener it holds no program open.
+    this.#armed.signal.removeEventListener("abort", this.#onTick);
+    this.#armed = null;
+  }
+
+  #arm(at: number): void {
+    if (this.#armed !== null && this.#armed.at <= at) return;
+    this.#armed?.signal.removeEventListener("abort", this.#onTick);
+    const signal = AbortSignal.timeout(Math.max(0, Math.ceil(at - performance.now())));
+    signal.addEventListener("abort", this.#onTick);
+    this.#armed = { signal, at };
+  }
+
+  readonly #onTick = () => {
+    this.#armed = null;
+    const now = performance.now();
+    for (const connection of [...this.#watched]) if (connection.deadline <= now) connection.expire();
+    const next = Math.min(...[...this.#watched].map(({ deadline }) => deadline));
+    if (next < Infinity) this.#arm(next);
+  };
 }
 
-async function connect(request: PlainRequest, where: string): Promise<Deno.TcpConn> {
-  if (request.signal?.aborted) throw new HttpError("aborted", `the request to ${where} was given up`);
-  if (request.host !== "localhost") return await connectOne(request.host, where, request);
-  try {
-    return await connectOne("127.0.0.1", where, request);
-  } catch (error) {
-    if (!(error instanceof HttpError) || error.kind !== "connection-refused") throw error;
-    return await connectOne("::1", where, request).catch(() => {
-      // A machine without IPv6 has its own words for the same; the first refusal is the one to tell.
-      throw error;
-    });
-  }
-}
+const clock = new Clock();
 
-/** What came over a connection and was not taken yet. */
-class Incoming {
-  readonly #conn: Deno.TcpConn;
+/** One connection, and what came over it and was not taken yet. */
+class Connection {
   readonly #where: string;
-  readonly #silenceMs: number;
   readonly #signal: AbortSignal | undefined;
+  readonly #lastDeadline: number;
+  #conn: Deno.TcpConn | null = null;
   #held = new Uint8Array(0);
+  #readSize = FIRST_READ;
   #ended = false;
+  /** Why it was closed before its end. */
+  #failure: HttpError | null = null;
   #closed = false;
-  readonly #onAbort = () => this.close();
+  #deadline = Infinity;
+  #lateText = "";
+  #giveUp: (failure: HttpError) => void = () => {};
+  readonly #onAbort = () => this.#fail(new HttpError("aborted", `the request to ${this.#where} was given up`));
 
-  constructor(conn: Deno.TcpConn, where: string, { silenceMs, signal }: PlainRequest) {
-    this.#conn = conn;
+  constructor(where: string, { signal, deadline = Infinity }: PlainRequest) {
     this.#where = where;
-    this.#silenceMs = silenceMs;
     this.#signal = signal;
+    this.#lastDeadline = deadline;
     signal?.addEventListener("abort", this.#onAbort);
-    if (signal?.aborted) this.close();
   }
 
   get held(): Uint8Array {
     return this.#held;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  #fail(failure: HttpError): void {
+    this.#failure ??= failure;
+    this.#giveUp(this.#failure);
+    this.close();
+  }
+
+  /** When the clock ends it. */
+  get deadline(): number {
+    return this.#deadline;
+  }
+
+  /** Ended by the clock. */
+  expire(): void {
+    this.#fail(new HttpError("connection-timeout", this.#lateText));
+  }
+
+  #allow(ms: number, lateText: string): void {
+    const until = performance.now() + ms;
+    this.#lateText = until <= this.#lastDeadline ? lateText : `${this.#where} did not answer in time`;
+    this.#deadline = Math.min(until, this.#lastDeadline);
+    clock.watch(this);
+  }
+
+  async #connectTo(hostname: string, port: number): Promise<Deno.TcpConn> {
+    const connecting = Deno.connect({ hostname, port });
+    // Given up meanwhile: nobody waits for it any more.
+    connecting.then((conn) => this.#closed && conn.close(), () => {});
+    const givenUp = new Promise<never>((_, reject) => this.#giveUp = reject);
+    try {
+      return await Promise.race([connecting, givenUp]);
+    } catch (error) {
+      throw this.#failure ?? failure(error, this.#where, `cannot connect to ${this.#where}`);
+    } finally {
+      this.#giveUp = () => {};
+    }
+  }
+
+  /** @throws {HttpError} */
+  async open({ host, port, connectMs }: PlainRequest): Promise<void> {
+    if (this.#signal?.aborted) this.#onAbort();
+    if (this.#failure !== null) throw this.#failure;
+    this.#allow(connectMs, `${this.#where} took no connection in ${connectMs} ms`);
+    if (host !== "localhost") {
+      this.#conn = await this.#connectTo(host, port);
+      return;
+    }
+    try {
+      this.#conn = await this.#connectTo("127.0.0.1", port);
+    } catch (error) {
+      if (!(error instanceof HttpError) || error.kind !== "connection-refused") throw error;
+      this.#conn = await this.#connectTo("::1", port).catch(() => {
+        // A machine without IPv6 has its own words for the same; the first refusal is the one to tell.
+        throw this.#failure ?? error;
+      });
+    }
   }
 
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    clock.forget(this);
     this.#signal?.removeEventListener("abort", this.#onAbort);
-    this.#conn.close();
+    this.#conn?.close();
   }
 
-  /** Waits for more. Answers false at the end of the connection. @throws {HttpError} */
-  async more(): Promise<boolean> {
+  /** Writes while the answer is awaited: a refusal may come before all was taken. */
+  async write(bytes: Uint8Array): Promise<void> {
+    try {
+      for (let rest = bytes; rest.length > 0;) rest = rest.subarray(await this.#conn!.write(rest));
+    } catch {
+      // Reading tells what became of the connection.
+    }
+  }
+
+  /** Waits for more, `silenceMs` at most. Answers false at the end of the connection. @throws {HttpError} */
+  async more(silenceMs: number): Promise<boolean> {
+    if (this.#failure !== null) throw this.#failure;
     if (this.#ended) return false;
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      this.close();
-    }, this.#silenceMs);
-    const buffer = new Uint8Array(READ_SIZE);
+    this.#allow(silenceMs, `${this.#where} said nothing for ${silenceMs} ms`);
+    const buffer = new Uint8Array(this.#readSize);
+    this.#readSize = READ_SIZE;
     let count: number | null;
     try {
-      count = this.#closed ? null : await this.#conn.read(buffer);
-      if (this.#closed) throw new Deno.errors.Interrupted();
+      count = await this.#conn!.read(buffer);
     } catch (error) {
-      if (late) throw new HttpError("connection-timeout", `${this.#where} said nothing for ${this.#silenceMs} ms`);
-      if (this.#signal?.aborted) throw new HttpError("aborted", `the request to ${this.#where} was given up`);
-      throw failure(error, this.#where, `cannot read from ${this.#where}`);
-    } finally {
-      clearTimeout(timer);
+      throw this.#failure ?? failure(error, this.#where, `cannot read from ${this.#where}`);
     }
+    if (this.#failure !== null) throw this.#failure;
     if (count === null) {
       this.#ended = true;
       return false;
@@ -175,16 +248,6 @@ class Incoming {
     const taken = this.#held.subarray(0, count);
     this.#held = this.#held.subarray(count);
     return taken;
-  }
-
-  /** The next line without its ending. @throws {HttpError} */
-  async line(): Promise<string> {
-    for (;;) {
-      const end = this.#held.indexOf(0x0a);
-      if (end >= 0) return decoder.decode(this.take(end + 1)).replace(/\r?\n$/, "");
-      if (this.#held.length > MAX_CHUNK_LINE) throw new HttpError("protocol", `${this.#where} sent an endless line`);
-      if (!(await this.more())) throw cutShort(this.#where);
-    }
   }
 }
 
@@ -239,40 +302,90 @@ function framingOf({ status, headers }: ResponseHead, where: string): number | "
   return Number(length);
 }
 
-async function* bodyOf(
-  incoming: Incoming,
-  framing: number | "chunked" | "until-end",
-  where: string,
-): AsyncGenerator<Uint8Array, void> {
+/** The body of an answer, framed as its head says. */
+class Body {
+  readonly #connection: Connection;
+  readonly #framing: number | "chunked" | "until-end";
+  readonly #where: string;
+  readonly #silenceMs: number;
+
+  constructor(connection: Connection, framing: number | "chunked" | "until-end", where: string, silenceMs: number) {
+    this.#connection = connection;
+    this.#framing = framing;
+    this.#where = where;
+    this.#silenceMs = silenceMs;
+  }
+
+  async text(maxBytes: number): Promise<string> {
+    const tooLong = () => new HttpError("body-size", `the answer of ${this.#where} is longer than ${maxBytes} bytes`);
+    const connection = this.#connection;
+    if (typeof this.#framing === "number" && this.#framing > maxBytes) {
+      connection.close();
+      throw tooLong();
+    }
+    // Most answers came with their head.
+    if (typeof this.#framing === "number" && connection.held.length >= this.#framing) {
+      const text = decoder.decode(connection.take(this.#framing));
+      connection.close();
+      return text;
+    }
+    const pieces: Uint8Array<ArrayBuffer>[] = [];
+    let size = 0;
+    for await (const piece of this.pieces()) {
+      size += piece.length;
+      if (size > maxBytes) throw tooLong();
+      pieces.push(new Uint8Array(piece));
+    }
+    return decoder.decode(await new Blob(pieces).arrayBuffer());
+  }
+
+  async *pieces(): AsyncGenerator<Uint8Array, void> {
+    const connection = this.#connection;
+    try {
+      if (typeof this.#framing === "number") return yield* this.#exactly(this.#framing);
+      if (this.#framing === "until-end") {
+        do {
+          if (connection.held.length > 0) yield connection.take(connection.held.length);
+        } while (await connection.more(this.#silenceMs));
+        return;
+      }
+      for (;;) {
+        const size = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(await this.#line())?.[1];
+        if (size === undefined) throw new HttpError("protocol", `${this.#where} sent a chunk without a size`);
+        const count = parseInt(size, 16);
+        if (count === 0) break;
+        yield* this.#exactly(count);
+        if (await this.#line() !== "") throw new HttpError("protocol", `${this.#where} sent a chunk of another size`);
+      }
+      // Trailers say nothing a door's client asks for.
+      while (await this.#line() !== "");
+    } finally {
+      connection.close();
+    }
+  }
+
   /** Yields exactly so many bytes. */
-  async function* exactly(count: number): AsyncGenerator<Uint8Array, void> {
+  async *#exactly(count: number): AsyncGenerator<Uint8Array, void> {
+    const connection = this.#connection;
     for (let left = count; left > 0;) {
-      if (incoming.held.length === 0 && !(await incoming.more())) throw cutShort(where);
-      const piece = incoming.take(Math.min(left, incoming.held.length));
+      if (connection.held.length === 0 && !(await connection.more(this.#silenceMs))) throw cutShort(this.#where);
+      const piece = connection.take(Math.min(left, connection.held.length));
       left -= piece.length;
       yield piece;
     }
   }
-  try {
-    if (typeof framing === "number") return yield* exactly(framing);
-    if (framing === "until-end") {
-      do {
-        if (incoming.held.length > 0) yield incoming.take(incoming.held.length);
-      } while (await incoming.more());
-      return;
-    }
+
+  /** The next line without its ending. @throws {HttpError} */
+  async #line(): Promise<string> {
+    const connection = this.#connection;
     for (;;) {
-      const size = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(await incoming.line())?.[1];
-      if (size === undefined) throw new HttpError("protocol", `${where} sent a chunk without a size`);
-      const count = parseInt(size, 16);
-      if (count === 0) break;
-      yield* exactly(count);
-      if (await incoming.line() !== "") throw new HttpError("protocol", `${where} sent a chunk of another size`);
+      const end = connection.held.indexOf(0x0a);
+      if (end >= 0) return decoder.decode(connection.take(end + 1)).replace(/\r?\n$/, "");
+      if (connection.held.length > MAX_CHUNK_LINE) {
+        throw new HttpError("protocol", `${this.#where} sent an endless line between two chunks`);
+      }
+      if (!(await connection.more(this.#silenceMs))) throw cutShort(this.#where);
     }
-    // Trailers say nothing a door's client asks for.
-    while (await incoming.line() !== "");
-  } finally {
-    incoming.close();
   }
 }
 
@@ -301,60 +414,40 @@ export async function sendPlain(request: PlainRequest): Promise<PlainResponse> {
   const where = hostAndPort(request.host, request.port);
   const body = encoder.encode(request.body ?? "");
   const head = encoder.encode(requestText(request, body.length));
-  const conn = await connect(request, where);
-  const incoming = new Incoming(conn, where, request);
+  const whole = new Uint8Array(head.length + body.length);
+  whole.set(head);
+  whole.set(body, head.length);
+  const connection = new Connection(where, request);
   try {
-    const whole = new Uint8Array(head.length + body.length);
-    whole.set(head);
-    whole.set(body, head.length);
-    // Written while the answer is awaited: a refusal may come before the body was read.
-    const written = (async () => {
-      for (let rest = whole; rest.length > 0;) rest = rest.subarray(await conn.write(rest));
-    })();
-    written.catch(() => {});
+    await connection.open(request);
+    connection.write(whole);
     for (;;) {
-      let end = headEnd(incoming.held);
+      let end = headEnd(connection.held);
       while (end < 0) {
-        if (incoming.held.length > MAX_HEAD) {
+        if (connection.held.length > MAX_HEAD) {
           throw new HttpError("response-headers-too-large", `the answer of ${where} has an endless head`);
         }
-        if (!(await incoming.more())) {
-          if (incoming.held.length > 0) throw cutShort(where);
+        if (!(await connection.more(request.silenceMs))) {
+          if (connection.held.length > 0) throw cutShort(where);
           throw new HttpError("connection-terminated", `${where} closed the connection without an answer`);
         }
-        end = headEnd(incoming.held);
+        end = headEnd(connection.held);
       }
-      const response = parseResponseHead(decoder.decode(incoming.take(end)));
+      const response = parseResponseHead(decoder.decode(connection.take(end)));
       if (response === null) throw new HttpError("protocol", `${where} does not speak HTTP`);
       // An interim answer says that the real one follows.
       if (response.status < 200) continue;
-      const framing = framingOf(response, where);
-      return { ...response, body: bodyOf(incoming, framing, where), close: () => incoming.close() };
+      const content = new Body(connection, framingOf(response, where), where, request.silenceMs);
+      return {
+        status: response.status,
+        headers: response.headers,
+        text: (maxBytes) => content.text(maxBytes),
+        pieces: () => content.pieces(),
+        close: () => connection.close(),
+      };
     }
   } catch (error) {
-    incoming.close();
+    connection.close();
     throw error;
   }
-}
-
-/** The whole body as text. @throws {HttpError} When it breaks off or is longer than `maxBytes`. */
-export async function bodyText(response: PlainResponse, maxBytes: number): Promise<string> {
-  let first: Uint8Array | null = null;
-  const more: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of response.body) {
-    size += piece.length;
-    if (size > maxBytes) throw new HttpError("body-size", `the answer is longer than ${maxBytes} bytes`);
-    if (first === null) first = piece;
-    else more.push(piece);
-  }
-  if (first === null) return "";
-  if (more.length === 0) return decoder.decode(first);
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const piece of [first, ...more]) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return decoder.decode(whole);
 }

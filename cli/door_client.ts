@@ -7,7 +7,7 @@
 import { MurError } from "../base/errors.ts";
 import { HttpError } from "../base/http_error.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../base/json_value.ts";
-import { bodyText, hostAndPort, type PlainResponse, sendPlain } from "../base/plain_http.ts";
+import { hostAndPort, type PlainRequest, type PlainResponse, sendPlain } from "../base/plain_http.ts";
 import type { TimeBounds } from "../base/time_bounds.ts";
 
 /** Where a door is and what opens it. */
@@ -126,8 +126,13 @@ export class DoorClient {
     return hostAndPort(this.address.host, this.address.port);
   }
 
-  /** The public agent card. @throws {HttpError} @throws {DoorRefusal} */
-  async card(signal?: AbortSignal): Promise<JsonValue> {
+  /**
+   * The public agent card.
+   *
+   * @param deadline On the clock of `performance.now()`.
+   * @throws {HttpError} @throws {DoorRefusal}
+   */
+  async card(deadline?: number): Promise<JsonValue> {
     const response = await sendPlain({
       method: "GET",
       host: this.address.host,
@@ -135,7 +140,7 @@ export class DoorClient {
       path: CARD_PATH,
       connectMs: this.#bounds.doorConnect,
       silenceMs: this.#bounds.doorCard,
-      ...(signal === undefined ? {} : { signal }),
+      ...(deadline === undefined ? {} : { deadline }),
     });
     const text = await this.#read(response, MAX_CARD);
     try {
@@ -149,14 +154,18 @@ export class DoorClient {
    * One JSON-RPC call.
    *
    * @param silenceMs Default `doorAnswer`.
+   * @param deadline On the clock of `performance.now()`.
    * @throws {HttpError} When there is no answer. @throws {DoorRefusal} For another status than 200.
    */
   async call(
     method: string,
     params: JsonObject,
-    { signal, silenceMs = this.#bounds.doorAnswer }: { signal?: AbortSignal; silenceMs?: number } = {},
+    { silenceMs = this.#bounds.doorAnswer, deadline }: { silenceMs?: number; deadline?: number } = {},
   ): Promise<RpcAnswer> {
-    const response = await this.#post(method, params, silenceMs, [], signal);
+    const response = await this.#post(method, params, [], {
+      silenceMs,
+      ...(deadline === undefined ? {} : { deadline }),
+    });
     return this.#answer(await this.#read(response, MAX_ANSWER));
   }
 
@@ -173,7 +182,10 @@ export class DoorClient {
   ): Promise<StreamAnswer> {
     const headers: [string, string][] = [["accept", "text/event-stream, application/json"]];
     if (lastEventId !== undefined) headers.push(["last-event-id", String(lastEventId)]);
-    const response = await this.#post(method, params, this.#bounds.streamSilence, headers, signal);
+    const response = await this.#post(method, params, headers, {
+      silenceMs: this.#bounds.streamSilence,
+      ...(signal === undefined ? {} : { signal }),
+    });
     const type = response.headers.get("content-type") ?? "";
     if (response.status === 200 && /^text\/event-stream\s*(;|$)/i.test(type)) {
       const { streamEvents } = await import("./stream_events.ts");
@@ -187,9 +199,8 @@ export class DoorClient {
   #post(
     method: string,
     params: JsonObject,
-    silenceMs: number,
     headers: readonly (readonly [string, string])[],
-    signal: AbortSignal | undefined,
+    limits: Pick<PlainRequest, "silenceMs" | "deadline" | "signal">,
   ): Promise<PlainResponse> {
     const { host, port, token } = this.address;
     return sendPlain({
@@ -205,13 +216,12 @@ export class DoorClient {
       ],
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
       connectMs: this.#bounds.doorConnect,
-      silenceMs,
-      ...(signal === undefined ? {} : { signal }),
+      ...limits,
     });
   }
 
   async #read(response: PlainResponse, maxBytes: number): Promise<string> {
-    const text = await bodyText(response, maxBytes);
+    const text = await response.text(maxBytes);
     if (response.status !== 200) throw new DoorRefusal(response.status, refusalText(response.status, text));
     return text;
   }

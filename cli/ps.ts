@@ -50,26 +50,16 @@ export async function ps(context: CliContext, flags: PsFlags = {}, now: number =
 }
 
 /** Asks every door at once; whatever has not answered when the bound is over is unreachable. */
-async function askDoors(sessions: readonly RunningSession[], context: CliContext): Promise<ListedSession[]> {
-  const bound = context.bounds.listedDoors;
-  const over = new AbortController();
-  const timer = setTimeout(() => over.abort(), bound);
-  try {
-    return await Promise.all(sessions.map(async (session) => {
-      const { id, record, unverified } = session;
-      if (unverified !== null) return { ...session, problem: unverified };
-      if (record.url === null) return { ...session, problem: null };
-      const door = doorOf(record, context);
-      if (door === null) return { ...session, problem: `'${record.url}' is no address of a door` };
-      const problem = await doorProblem(id, door, context, over.signal);
-      return {
-        ...session,
-        problem: problem !== null && over.signal.aborted ? `no answer from ${door.shown} in ${bound} ms` : problem,
-      };
-    }));
-  } finally {
-    clearTimeout(timer);
-  }
+function askDoors(sessions: readonly RunningSession[], context: CliContext): Promise<ListedSession[]> {
+  const deadline = performance.now() + context.bounds.listedDoors;
+  return Promise.all(sessions.map(async (session) => {
+    const { id, record, unverified } = session;
+    if (unverified !== null) return { ...session, problem: unverified };
+    if (record.url === null) return { ...session, problem: null };
+    const door = doorOf(record, context);
+    if (door === null) return { ...session, problem: `'${record.url}' is no address of a door` };
+    return { ...session, problem: await doorProblem(id, door, context, deadline) };
+  }));
 }
 
 /** `HH:MM:SS`, from a day on with the days before it; `-` for a time nobody can read. */

@@ -7,6 +7,7 @@
 import { MurError } from "../base/errors.ts";
 import type { JsonValue } from "../base/json_value.ts";
 import { isJsonObject } from "../base/json_value.ts";
+import { heldPids } from "../base/process_identity.ts";
 import {
   type OlderRunningRecord,
   readRecordProcess,
@@ -40,6 +41,9 @@ export interface RunningSessions {
   readonly pruned: readonly PrunedSession[];
 }
 
+/** From so many records on all processes are listed once. */
+const MANY = 32;
+
 /**
  * Reads the records, removes those whose process is gone.
  *
@@ -51,15 +55,16 @@ export function readRunningSessions(
   { pruneOlder = false }: { readonly pruneOlder?: boolean } = {},
 ): RunningSessions {
   const directory = context.absoluteHome().running;
-  const { records, older } = readRunningDirectory(directory);
+  const { records, older, controlTokens } = readRunningDirectory(directory);
+  const held = records.length > MANY ? heldPids() : null;
   const sessions: RunningSession[] = [];
   const pruned: PrunedSession[] = [];
   const prune = (record: RunningRecord | OlderRunningRecord, reason: string) => {
-    removeRunningRecord(directory, record.session_id);
+    removeRunningRecord(directory, record.session_id, { controlToken: controlTokens.has(record.session_id) });
     pruned.push({ id: record.session_id, reason });
   };
   for (const record of records) {
-    const reading = readRecordProcess(record);
+    const reading = readRecordProcess(record, held);
     if (reading.state === "gone") prune(record, reading.reason);
     else {
       sessions.push({
@@ -70,7 +75,7 @@ export function readRunningSessions(
     }
   }
   for (const record of pruneOlder ? older : []) {
-    const reading = readRecordProcess(record);
+    const reading = readRecordProcess(record, held);
     if (reading.state === "gone") prune(record, reading.reason);
   }
   return { sessions, pruned };
@@ -141,21 +146,22 @@ export function sessionOfCard(card: JsonValue): string | null {
 /**
  * Layer 3: whether the door answers for that session. An authenticated door is asked for its extended card.
  *
+ * @param deadline When it has to be over, on the clock of `performance.now()`.
  * @returns Why it does not, or `null` when it does.
  */
 export async function doorProblem(
   sessionId: string,
   door: DoorClient,
   context: Pick<CliContext, "bounds">,
-  signal?: AbortSignal,
+  deadline?: number,
 ): Promise<string | null> {
   let card: JsonValue;
   try {
-    if (door.address.token === null) card = await door.card(signal);
+    if (door.address.token === null) card = await door.card(deadline);
     else {
       const answer = await door.call("GetExtendedAgentCard", {}, {
         silenceMs: context.bounds.doorCard,
-        ...(signal === undefined ? {} : { signal }),
+        ...(deadline === undefined ? {} : { deadline }),
       });
       if (!answer.ok) return rpcError(answer.failure, `GetExtendedAgentCard at ${door.shown}`).message;
       card = answer.result;

@@ -20,7 +20,7 @@ const MAX_EVENT = 8 << 20;
  * @throws {HttpError} When the connection fails or carries something else.
  */
 export async function* streamEvents(
-  response: Pick<PlainResponse, "body">,
+  response: Pick<PlainResponse, "pieces">,
   where: string,
 ): AsyncGenerator<DoorEvent, void> {
   let ready: { readonly data: string; readonly id: string | undefined }[] = [];
@@ -34,7 +34,7 @@ export async function* streamEvents(
     },
   });
   const decoder = new TextDecoder();
-  for await (const piece of response.body) {
+  for await (const piece of response.pieces()) {
     parser.feed(decoder.decode(piece, { stream: true }));
     if (broken !== null) throw new HttpError("protocol", `${where} sent an endless event`);
     const events = ready;
