@@ -23,30 +23,34 @@ const COLUMNS = [["SESSION", 36], ["CAPSULE", 24], ["STATUS", 12], ["DETACHED", 
 /** Runs the command. @throws {MurError} `E-RUN-028`. */
 export async function ps(context: CliContext, flags: PsFlags = {}, now: number = Date.now()): Promise<number> {
   const { sessions, pruned } = readRunningSessions(context, { pruneOlder: true });
-  for (const { id, reason } of pruned) context.stderr.line(`pruned: ${id} — ${reason}`);
   const listed = await askDoors(sessions, context);
-  for (const { id, problem } of listed) {
-    if (problem !== null) context.stderr.line(`unreachable: ${id} — ${problem}`);
-  }
-  if (flags.json) {
-    context.stdout.line(JSON.stringify({ sessions: listed.map((each) => described(each, now)), pruned }));
-  } else if (listed.length === 0) {
-    context.stdout.line("no running capsules");
-  } else {
-    const rows = listed.map(({ id, record, problem }) => [
-      id,
-      `${record.capsule_name}@${record.capsule_version}`,
-      problem === null ? "running" : "unreachable",
-      record.outlives_launcher ? "yes" : "no",
-      uptime(record.started_at, now),
-      record.url ?? "-",
-    ]);
-    for (const row of [COLUMNS.map(([name]) => name), ...rows]) {
-      const cells = row.map((cell, column) => cell.replaceAll(/\s/g, " ").padEnd(COLUMNS[column]![1]));
-      context.stdout.line(cells.join("  ").trimEnd());
-    }
-  }
+  const notes = [
+    ...pruned.map(({ id, reason }) => `pruned: ${id} — ${reason}`),
+    ...listed.flatMap(({ id, problem }) => problem === null ? [] : [`unreachable: ${id} — ${problem}`]),
+  ];
+  if (notes.length > 0) context.stderr.line(notes.join("\n"));
+  context.stdout.line(
+    flags.json
+      ? JSON.stringify({ sessions: listed.map((each) => described(each, now)), pruned })
+      : listed.length === 0
+      ? "no running capsules"
+      : table(listed, now),
+  );
   return 0;
+}
+
+function table(listed: readonly ListedSession[], now: number): string {
+  const rows = listed.map(({ id, record, problem }) => [
+    id,
+    `${record.capsule_name}@${record.capsule_version}`,
+    problem === null ? "running" : "unreachable",
+    record.outlives_launcher ? "yes" : "no",
+    uptime(record.started_at, now),
+    record.url ?? "-",
+  ]);
+  return [COLUMNS.map(([name]) => name), ...rows].map((row) =>
+    row.map((cell, column) => cell.replaceAll(/\s/g, " ").padEnd(COLUMNS[column]![1])).join("  ").trimEnd()
+  ).join("\n");
 }
 
 /** Asks every door at once; whatever has not answered when the bound is over is unreachable. */
