@@ -82,9 +82,11 @@ export class WatchView {
   readonly #pieces = new ArtifactPieces();
   readonly #responses = new Map<string, string>();
   readonly #turns = new Map<string, string>();
+  readonly #terminal: boolean;
   #threaded = false;
 
   constructor(stdout: TextOutput, stderr: TextOutput) {
+    this.#terminal = stdout.isTerminal;
     this.#out = new MixedOutput(stdout);
     this.#stderr = stderr;
   }
@@ -113,10 +115,10 @@ export class WatchView {
         this.#status(update);
         return false;
       case "gap":
-        this.#notice(`[gap]  events before ${update.firstAvailableId} are no longer kept`);
+        this.notice(`[gap]  events before ${update.firstAvailableId} are no longer kept`);
         return false;
       case "lagged":
-        this.#notice(`[lagged]  ${update.missed} event(s) were lost: this reader was too slow`);
+        this.notice(`[lagged]  ${update.missed} event(s) were lost: this reader was too slow`);
         return false;
       case "capsule-closed":
         this.#out.endLine();
@@ -129,11 +131,8 @@ export class WatchView {
 
   /** Says something about the watch itself. */
   notice(text: string): void {
-    this.#notice(text);
-  }
-
-  #notice(text: string): void {
-    this.#out.endLine();
+    // On a terminal both streams share the line.
+    if (this.#terminal) this.#out.endLine();
     this.#stderr.line(text);
   }
 

@@ -30,8 +30,8 @@ export interface ScriptedEvent {
 export type DoorAnswer =
   | { readonly result: JsonValue }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: JsonValue } }
-  /** The stream's events; the connection is cut behind them unless `hold` keeps it open. */
-  | { readonly events: readonly ScriptedEvent[]; readonly hold?: boolean; readonly cut?: boolean }
+  /** The stream's events; it ends behind them unless `hold` keeps it open. */
+  | { readonly events: readonly ScriptedEvent[]; readonly hold?: boolean }
   | { readonly response: Response };
 
 export interface ScriptedDoorOptions {
@@ -106,9 +106,9 @@ export function scriptedDoor(options: ScriptedDoorOptions = {}): ScriptedDoor {
           ];
           controller.enqueue(encoder.encode(`${lines.join("\n")}\n\n`));
         }
-        if (answer.cut) controller.error(new Error("cut"));
-        else if (!answer.hold) controller.close();
-        if (!answer.hold) open.delete(controller);
+        if (answer.hold) return;
+        controller.close();
+        open.delete(controller);
       },
       cancel: () => void open.delete(mine),
     });
@@ -181,6 +181,51 @@ export function scriptedDoor(options: ScriptedDoorOptions = {}): ScriptedDoor {
     async [Symbol.asyncDispose]() {
       cutStreams();
       await server.shutdown();
+    },
+  };
+}
+
+/** A connection between a client and a door that breaks off. */
+export interface CuttingProxy extends AsyncDisposable {
+  /** `localhost:<port>`. */
+  readonly url: string;
+  /** Connections so far. */
+  connections(): number;
+}
+
+/** Passes connections on to a door, the answer of each only up to so many bytes. */
+export function cuttingProxy(doorPort: number, limit: (connection: number) => number): CuttingProxy {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  let connections = 0;
+  const pass = async (client: Deno.TcpConn, left: number) => {
+    const door = await Deno.connect({ hostname: "127.0.0.1", port: doorPort });
+    client.readable.pipeTo(door.writable, { preventClose: true }).catch(() => {});
+    try {
+      const writer = client.writable.getWriter();
+      for await (const piece of door.readable) {
+        await writer.write(piece.subarray(0, left));
+        left -= piece.length;
+        if (left <= 0) break;
+      }
+    } finally {
+      for (const conn of [client, door]) {
+        try {
+          conn.close();
+        } catch {
+          // Its stream has closed it.
+        }
+      }
+    }
+  };
+  const serving = (async () => {
+    for await (const client of listener) pass(client, limit(++connections)).catch(() => {});
+  })();
+  return {
+    url: `localhost:${listener.addr.port}`,
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await serving.catch(() => {});
     },
   };
 }
