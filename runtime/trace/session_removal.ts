@@ -5,7 +5,7 @@
  * @module
  */
 import { ioError, MurError } from "../../base/errors.ts";
-import { type MurmurHome, recordsGroup } from "../../base/murmur_home.ts";
+import type { MurmurHome } from "../../base/murmur_home.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import { groupSessions, type RecordedSession } from "./session_address.ts";
@@ -55,19 +55,24 @@ export function removeSessions(
         cause: error,
       });
     }
-    // The groups of its children held nothing but them.
-    removeEmpty(root, recordsGroup(home, session.directory).slice(home.records.length + 1));
+    removeEmptyGroup(root, session.directory.slice(home.records.length + 1));
     removed(session);
   }
 }
 
-/** Removes a directory of empty directories as far as they are empty. */
-function removeEmpty(root: RootedDir, path: string): void {
-  try {
-    for (const { name, kind } of root.readDir(path)) if (kind === "directory") removeEmpty(root, `${path}/${name}`);
-    root.rmdir(path);
-  } catch (error) {
-    // What still holds something stays; so does what cannot be looked into.
-    if (!isRootedError(error)) throw error;
+/**
+ * Removes the group a child's session lay in, upwards as far as its parent's name goes: nobody starts there any more. The
+ * groups of other folders stay, empty or not, since a launch may be about to use one.
+ */
+function removeEmptyGroup(root: RootedDir, removed: string): void {
+  const parts = removed.split("/");
+  for (parts.pop(); parts.some((part) => part.startsWith("ses_")); parts.pop()) {
+    try {
+      root.rmdir(parts.join("/"));
+    } catch (error) {
+      // It still holds something, or is gone.
+      if (isRootedError(error)) return;
+      throw error;
+    }
   }
 }
