@@ -772,12 +772,17 @@ export async function runApplication(args: readonly string[], context: CliContex
   return finalStatus(status, context, args[0] === "run");
 }
 
+/** Flags that neither help nor completion shows. */
+const HIDDEN_FLAGS: ReadonlySet<string> = new Set(
+  Object.entries(RUN_FLAGS).flatMap(([name, flag]) => "hidden" in flag ? [`--${name}`] : []),
+);
+
 /** Prints what the last of some words may become, a line each: the word, a tab, what it is for. */
 async function proposeWords(words: readonly string[], context: MurContext & { readonly process: StricliProcess }) {
   const partial = words.at(-1) ?? "";
   for (const { kind, completion, brief } of await proposeCompletions(application, words, context)) {
     // Flags only for whoever began one: without other proposals the shell completes file names.
-    if (kind === "argument:flag" && !partial.startsWith("-")) continue;
+    if (kind === "argument:flag" && (!partial.startsWith("-") || HIDDEN_FLAGS.has(completion))) continue;
     context.mur.stdout.line(`${completion}\t${brief}`);
   }
 }
