@@ -20,11 +20,10 @@ function printed(out: string): string[] {
 }
 
 /** A project whose home has the drivers; the new artifact is a directory in it. */
-function withHome(work: (project: AgentProject) => Promise<void>): Promise<void> {
-  return (async () => {
-    await using project = await agentProject(capsule());
-    await work(project);
-  })();
+
+async function withHome(work: (project: AgentProject) => Promise<void>): Promise<void> {
+  await using project = await agentProject(capsule());
+  await work(project);
 }
 
 Deno.test("a scripted capsule runs offline with the command that is printed", () =>
