@@ -20,7 +20,6 @@ function printed(out: string): string[] {
 }
 
 /** A project whose home has the drivers; the new artifact is a directory in it. */
-
 async function withHome(work: (project: AgentProject) => Promise<void>): Promise<void> {
   await using project = await agentProject(capsule());
   await work(project);
