@@ -9,7 +9,7 @@ import { murmurHomeAt } from "../base/murmur_home.ts";
 import { ownStartToken } from "../base/process_identity.ts";
 import { removeRunningRecord, type RunningRecord } from "../base/running_record.ts";
 import { writeRunningRecord } from "../base/write_running_record.ts";
-import { agentCard } from "../runtime/door/agent_card.ts";
+import { CARD_EXTENSION } from "../runtime/door/agent_card.ts";
 import { benchProject } from "./bundled_mur.ts";
 import { type BenchResult, median } from "./result.ts";
 
@@ -46,19 +46,29 @@ function serveDoor(sessionId: string): Deno.HttpServer<Deno.NetAddr> {
     new Response(card, {
       headers: { "content-type": "application/json", "connection": "close" },
     }));
-  card = JSON.stringify(agentCard({
+  // What a reader of cards looks at, and as long as a real one.
+  const extension = (uri: string, params: unknown) => ({ uri, description: "x".repeat(200), required: false, params });
+  card = JSON.stringify({
     name: "bench",
+    description: "Murmur capsule bench 0.1.0",
     version: "0.1.0",
-    sessionId,
-    port: server.addr.port,
-    methods: [],
-    tools: ["bash", "murmur-tool-editor"],
-    shell: true,
-    network: false,
-    planes: [],
-    peerTasks: false,
-    frames: [],
-  }));
+    supportedInterfaces: [{
+      url: `http://localhost:${server.addr.port}`,
+      protocolBinding: "JSONRPC",
+      protocolVersion: "1.0",
+    }],
+    capabilities: {
+      streaming: true,
+      pushNotifications: false,
+      extendedAgentCard: false,
+      extensions: [
+        extension(CARD_EXTENSION.door, { methods: ["x".repeat(200)], peerTasks: false }),
+        extension(CARD_EXTENSION.capsule, { sessionId, tools: ["bash"], shell: true, network: false, planes: [] }),
+        extension(CARD_EXTENSION.stream, { frames: ["x".repeat(200)] }),
+      ],
+    },
+    skills: [],
+  });
   return server;
 }
 
