@@ -47,19 +47,21 @@ export class ArtifactPieces {
 export class MixedOutput {
   readonly #output: TextOutput;
   #midLine = false;
+  #open = true;
 
   constructor(output: TextOutput) {
     this.#output = output;
   }
 
-  get midLine(): boolean {
-    return this.#midLine;
+  /** Whether anybody still reads it, as far as writing has shown. */
+  get open(): boolean {
+    return this.#open;
   }
 
   /** A piece of text. */
   text(text: string): void {
     if (text === "") return;
-    this.#output.write(this.#output.isTerminal ? escapeControls(text) : text);
+    this.#open = this.#output.write(this.#output.isTerminal ? escapeControls(text) : text);
     this.#midLine = !text.endsWith("\n");
   }
 
@@ -71,7 +73,7 @@ export class MixedOutput {
 
   line(text: string): void {
     this.endLine();
-    this.#output.line(text);
+    this.#open = this.#output.line(text);
   }
 }
 
@@ -89,6 +91,11 @@ export class WatchView {
     this.#terminal = stdout.isTerminal;
     this.#out = new MixedOutput(stdout);
     this.#stderr = stderr;
+  }
+
+  /** Whether anybody still reads what is shown. */
+  get open(): boolean {
+    return this.#out.open;
   }
 
   /** Shows an event. Answers whether it was the last of its session. */

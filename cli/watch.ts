@@ -1,7 +1,7 @@
 /**
  * `mur watch`: follows every event of a running session in a terminal (spec cli 13.3).
  *
- * Ctrl-C has its default effect: it ends this process and nothing else.
+ * Ctrl-C has its default effect: it ends this process and nothing else. So does a reader that goes away.
  *
  * @module
  */
@@ -68,7 +68,7 @@ export async function watch(context: CliContext, flags: WatchFlags, address?: st
     name,
   });
   for await (const { response } of events) {
-    if (view.show(streamUpdate(response))) return 0;
+    if (view.show(streamUpdate(response)) || !view.open) return 0;
   }
   return 0;
 }

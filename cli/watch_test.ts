@@ -278,3 +278,12 @@ Deno.test("on a terminal nothing a model wrote is obeyed; a pipe gets it as it i
   assert.equal(shown(events, true).out, "a\\x1b[2Jb\\r\\u202ec\n");
   assert.equal(shown(events, false).out, "a\u001b[2Jb\r\u202ec\n");
 });
+
+Deno.test("a watch ends with its reader", () =>
+  withTempDir(async (directory) => {
+    await using door = scriptedDoor({ answer: () => ({ events: FRAMES.slice(0, 3), hold: true }) });
+    door.record(`${directory}/.murmur/running`);
+    const context = testContext(directory, { HOME: directory });
+    const closed: TextOutput = { isTerminal: false, color: false, write: () => false, line: () => false };
+    assert.equal(await watch({ ...context, stdout: closed }, {}), 0);
+  }));
