@@ -14,9 +14,9 @@ export interface ProcessStat {
 
 /** Takes `/proc/<pid>/stat` apart; `null` when it is not of that form. The name may hold spaces and parentheses. */
 export function parseProcessStat(text: string): ProcessStat | null {
-  const fields = text.slice(text.lastIndexOf(")") + 1).trim().split(/\s+/);
-  const [state] = fields;
   // The first field after the name is number 3.
+  const fields = text.slice(text.lastIndexOf(")") + 1).trimStart().split(" ", 22 - 2);
+  const [state] = fields;
   const start = fields[22 - 3];
   if (state === undefined || !/^[A-Za-z]$/.test(state) || start === undefined || !/^\d+$/.test(start)) return null;
   return { state, start };
