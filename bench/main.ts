@@ -10,6 +10,7 @@ import { type BenchResult, formatResult } from "./result.ts";
 /** Every benchmark by the name it is chosen with. */
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchResult> }>>> = {
   "start-up": () => import("./start_up.ts"),
+  "running-list": () => import("./running_list.ts"),
   "component-call": () => import("./component_call.ts"),
   "token-count": () => import("./token_count.ts"),
   "long-session": () => import("./long_session.ts"),

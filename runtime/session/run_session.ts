@@ -10,9 +10,10 @@ import { formatError, formatWarning, MurError, reasonOf, type Warning } from "..
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
-import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
+import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
+import { writeRunningRecord } from "../../base/write_running_record.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
 import { a2aTaskContext, type LaunchContext, launchTaskContext } from "../agent/context_resolution.ts";
 import { ConversationRecord } from "../agent/conversation_record.ts";
