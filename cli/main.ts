@@ -22,6 +22,12 @@ export async function main(args: readonly string[], context: CliContext = proces
     context.stdout.line(`mur ${VERSION}`);
     return 0;
   }
+  // So is the list of what runs: prompts and loops of shells ask for it.
+  if (args[0] === "ps" && (args.length === 1 || (args.length === 2 && args[1] === "--json"))) {
+    const [{ ps }, { finalStatus, reportFailure }] = await Promise.all([import("./ps.ts"), import("./failure.ts")]);
+    const status = await ps(context, { json: args.length === 2 }).catch((error) => reportFailure(error, context));
+    return finalStatus(status, context);
+  }
   const { runApplication } = await import("./application.ts");
   return await runApplication(args, context);
 }

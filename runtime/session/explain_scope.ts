@@ -60,7 +60,7 @@ async function judge(
     const warnings = [
       ...manifestWarnings(manifest, policy, { afterTask }),
       ...credentialWarnings(plan, policy, await foundCredentials(plan)),
-      publicDoorWarning(manifest, options.bind),
+      publicDoorWarning(manifest, options.bind, lifecycle.taskAcceptance),
       backgroundCommandWarning(manifest, lifecycle),
       ...judgement.stagingWarnings,
     ];

@@ -10,9 +10,10 @@ import { formatError, formatWarning, MurError, reasonOf, type Warning } from "..
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
-import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
+import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
+import { writeRunningRecord } from "../../base/write_running_record.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
 import { a2aTaskContext, type LaunchContext, launchTaskContext } from "../agent/context_resolution.ts";
 import { ConversationRecord } from "../agent/conversation_record.ts";
@@ -26,7 +27,8 @@ import { ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
-import { agentCard, SERVED_METHODS } from "../door/agent_card.ts";
+import { agentCard } from "../door/agent_card.ts";
+import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
@@ -123,6 +125,8 @@ class AgentSession {
   #trace!: TraceWriter;
   #listener!: Listener;
   #tokens!: TokenCounter;
+  /** `null`: the door is public. */
+  #doorTokens: DoorTokens | null = null;
   #spend!: SpendMeter;
   #bound!: SessionComponents;
   #commands!: SessionCommands;
@@ -171,7 +175,7 @@ class AgentSession {
   /** Everything up to the readiness line. */
   async open(): Promise<void> {
     const staged = this.#staged;
-    const { manifest, options } = staged;
+    const { manifest } = staged;
     await this.#openDirectories();
     this.#taskText = await this.#launchTask();
     this.#log = new BootstrapLog(this.#directories.records);
@@ -185,14 +189,7 @@ class AgentSession {
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
-    this.#listener = openListener({
-      hostname: options.bind,
-      port: manifest.network.internalPort,
-      hosts: manifest.network.hosts,
-      origins: [],
-      card: () => this.#card(),
-    });
-    this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
+    this.#openDoor();
     const url = `localhost:${this.#listener.port}`;
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
@@ -233,6 +230,7 @@ class AgentSession {
 
   /** Runs tasks until the session is over. */
   async live(): Promise<SessionOutcome> {
+    this.#listener.serve();
     const { lifecycle, options } = this.#staged;
     const text = this.#taskText;
     // Nothing else is to be done yet; a launch task loads it while its driver is busy.
@@ -378,21 +376,48 @@ class AgentSession {
     }
   }
 
-  #card(): Record<string, unknown> {
-    const { manifest, sessionId } = this.#staged;
-    return agentCard({
-      name: manifest.name,
-      version: manifest.version,
-      sessionId,
-      port: this.#listener.port,
-      methods: SERVED_METHODS,
-      tools: this.#inventory().map(({ name }) => name),
-      shell: manifest.capabilities.shellAllow.length > 0,
-      network: manifest.capabilities.networkAllow.length > 0,
-      planes: [],
-      peerTasks: false,
-      frames: [],
+  #openDoor(): void {
+    const { manifest, sessionId, lifecycle, options } = this.#staged;
+    const { authentication, internalPort, hosts, origins } = manifest.network;
+    if (authentication !== null) this.#doorTokens = new DoorTokens(authentication.credentials);
+    const takesTasks = lifecycle.taskAcceptance !== "none";
+    const card = (kind: "public" | "extended") =>
+      agentCard({
+        name: manifest.name,
+        version: manifest.version,
+        sessionId,
+        port: this.#listener.port,
+        takesTasks,
+        authenticated: authentication !== null,
+        a2aCompat: manifest.network.a2aCompat,
+        tools: this.#inventory().map(({ name }) => name),
+        shell: manifest.capabilities.shellAllow.length > 0,
+        network: manifest.capabilities.networkAllow.length > 0,
+        planes: [],
+        peerTasks: manifest.exports.peerTasks,
+      }, kind);
+    this.#listener = openListener({
+      hostname: options.bind,
+      port: internalPort,
+      hosts,
+      origins,
+      session: {
+        sessionId,
+        capsule: manifest.name,
+        takesTasks,
+        authenticated: authentication !== null,
+        tasks: this.#registry,
+        frames: this.#frames,
+        conversation: lifecycle.conversation,
+        a2aCompat: manifest.network.a2aCompat,
+        acceptsPeers: manifest.exports.peerTasks,
+        publicCard: () => card("public"),
+        extendedCard: () => card("extended"),
+      },
+      tokens: this.#doorTokens,
+      bounds: options.bounds,
     });
+    this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
   }
 
   #inventory() {
@@ -589,6 +614,10 @@ class AgentSession {
         records_dir: paths.records,
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
+        ...(this.#doorTokens === null ? {} : {
+          door_token: this.#doorTokens.operator(),
+          credentials: Object.fromEntries(this.#doorTokens.credentials()),
+        }),
       });
       this.#undo.push(() => removeRunningRecord(options.home.running, sessionId));
     } catch (cause) {

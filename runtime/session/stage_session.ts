@@ -244,7 +244,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
   for (const warning of declared.stagingWarnings) warn(warning);
   for (const warning of credentialWarnings(plan, policy, credentials)) warn(warning);
-  const publicDoor = publicDoorWarning(manifest, options.bind);
+  const publicDoor = publicDoorWarning(manifest, options.bind, lifecycle.taskAcceptance);
   if (publicDoor !== null) warn(publicDoor);
   const background = backgroundCommandWarning(manifest, lifecycle);
   if (background !== null) warn(background);
