@@ -88,6 +88,8 @@ int close_on_exec(void);
 void reset_signals(void);
 /* Bounding, permitted, effective, inheritable and ambient set emptied. 0, or -1 with errno. */
 int drop_capabilities(void);
+/* All of these but the bounding set, which means nothing to who never execs. 0, or -1 with errno. */
+int clear_capabilities(void);
 /* Lowers a limit, soft and hard, never above the inherited hard one. 0, or -1 with errno. */
 int lower_limit(int resource, unsigned long long value);
 /* The number of a limit's name; -1 for an unknown one. */

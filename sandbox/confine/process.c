@@ -70,6 +70,10 @@ int drop_capabilities(void) {
     if (errno == EINVAL) break;
     return -1;
   }
+  return clear_capabilities();
+}
+
+int clear_capabilities(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct none[2];
   memset(none, 0, sizeof none);
