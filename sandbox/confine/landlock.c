@@ -75,7 +75,7 @@ int grant_path(int ruleset, const char *path, uint64_t rights, int *opened) {
   if ((rights & ~of_files) != 0) {
     /* The kernel refuses a directory's right on a file. */
     result = fstat(fd, &stat);
-    if (!S_ISDIR(stat.st_mode)) rights &= of_files;
+    if (result == 0 && !S_ISDIR(stat.st_mode)) rights &= of_files;
   }
   if (result == 0) {
     struct path_attributes attributes = {rights, fd};

@@ -55,11 +55,11 @@ int make_mounts_read_only(void) {
 }
 
 /*
- * The command's own processes alone. Refused where parts of the host's /proc are covered by other mounts, as containers
+ * The command's own processes alone. Read-only: the kernel lets uid 0 write its settings there without any capability. Refused where parts of the host's /proc are covered by other mounts, as containers
  * have it: then the host's is what there is, made read-only with the rest.
  */
 static int mount_own_proc(const char *path) {
-  return mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+  return mount("proc", path, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
 static uint64_t writable_attributes(enum execution execution) {

@@ -51,6 +51,12 @@ void close_inherited(void) {
   for (int fd = 3; fd < DESCRIPTORS_TRIED; fd++) close(fd);
 }
 
+void check_streams(void) {
+  for (int fd = 0; fd <= 2; fd++) {
+    if (fcntl(fd, F_GETFD) < 0) _exit(EXIT_SETUP);
+  }
+}
+
 int close_on_exec(void) { return (int)syscall(NR_close_range, 3, ~0u, RANGE_CLOEXEC); }
 
 void reset_signals(void) {

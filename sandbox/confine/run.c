@@ -282,7 +282,7 @@ static struct {
 
 static void start_init(void) {
   const struct spec *spec = &start.spec;
-  const int namespaces = (spec->tier == TIER_ENV ? 0 : CLONE_NEWUSER) | (spec->pid_namespace ? CLONE_NEWPID : 0) |
+  const int namespaces = (spec->tier == TIER_ENV ? 0 : CLONE_NEWUSER) | (spec->pid_namespace ? OWN_PROCESSES : 0) |
                          (spec->mount_namespace ? CLONE_NEWNS : 0);
   /* A child's files in /proc belong to root unless both of us are dumpable; for just this moment. */
   if (namespaces & CLONE_NEWUSER) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -454,6 +454,7 @@ static void sample(void) {
  * are its second line, so one that the kernel does not offer is done without.
  */
 static void confine_self(void) {
+  clear_capabilities();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
   /* No further than ABI 5: the next one would keep H from killing I. */
   int abi = landlock_abi(5), opened;
@@ -504,6 +505,7 @@ static _Noreturn void serve(void) {
 
 _Noreturn void run_command(const char *control_path) {
   close_inherited();
+  check_streams();
   signal(SIGPIPE, SIG_IGN);
   /* Nobody else of this user attaches to H or reads its memory. */
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
