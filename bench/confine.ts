@@ -60,13 +60,15 @@ export async function run(): Promise<BenchResult> {
     startMs: 10_000,
     preambleMs: 10_000,
   });
+  // In memory where that can be: what a disk's file system takes for a socket's name is no part of this.
+  const sockets = await Deno.makeTempDir({ dir: "/dev/shm" }).catch(() => Deno.makeTempDir());
   const starter = `${place.root}/confine_rounds`;
   await output("cc", ["-O2", "-o", starter, new URL("./confine_rounds.c", import.meta.url).pathname]);
   const kinds = new Map<string, readonly string[]>([["bare", ["plain", "/bin/true"]]]);
   for (const [name, tier] of [["scoped", "full"], ["sealed", "sealed"]] as const) {
     const records = place.records("/bin/true", ["true"], { tier, records: [keeper.join] });
     Deno.writeFileSync(`${place.root}/${name}`, encodeFrame(FRAME.SPEC, encodeRecords(records)));
-    kinds.set(name, ["confined", helper, `${place.root}/${name}`, place.control]);
+    kinds.set(name, ["confined", helper, `${place.root}/${name}`, sockets]);
   }
   const bwrap = await which("bwrap");
   if (bwrap !== null) kinds.set("peer", ["plain", bwrap, ...BWRAP]);
@@ -123,5 +125,6 @@ export async function run(): Promise<BenchResult> {
   command.kill();
   await command.end;
   await keeper.stop();
+  await Deno.remove(sockets, { recursive: true });
   return { name: "containment of a command (peer: bubblewrap)", figures };
 }

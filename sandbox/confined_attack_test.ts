@@ -64,6 +64,11 @@ const ATTEMPTS: Readonly<Record<string, readonly [Control, ...Wall[]]>> = {
   make_device_scratch: ["root", "landlock", "capabilities"],
   shared_memory_file: ["may", "landlock", "mounts", "root"],
   by_handle: ["root", "filter", "capabilities"],
+  kernel_setting: ["root", "landlock", "mounts", "root"],
+  kernel_trigger: ["may", "landlock", "mounts", "root"],
+  kernel_object: ["may", "landlock", "mounts", "root"],
+  shared_memory: ["open", "pids"],
+  message_queue: ["open", "pids"],
   exec_written: ["open", "landlock", "mounts", "root"],
   exec_scratch: ["open", "landlock", "mounts", "root"],
   exec_outside: ["open", "landlock", "root"],
@@ -212,15 +217,17 @@ class Targets implements AsyncDisposable {
   readonly #udp = createSocket("udp4");
   readonly #sockets: Deno.UnixListener[];
   readonly abstractName = `mur-attack-${crypto.randomUUID()}`;
+  readonly #key = String(crypto.getRandomValues(new Uint16Array(1))[0]! + 1);
   datagrams = 0;
 
-  private constructor(place: ConfinedPlace) {
+  private constructor(place: ConfinedPlace, readonly program: string) {
     this.#sockets = [Deno.listen({ transport: "unix", path: `${place.outside}/socket` })];
     this.#udp.on("message", () => this.datagrams++);
   }
 
-  static async open(place: ConfinedPlace): Promise<Targets> {
-    const targets = new Targets(place);
+  static async open(place: ConfinedPlace, program: string): Promise<Targets> {
+    const targets = new Targets(place, program);
+    assert.ok((await new Deno.Command(program, { args: ["make", targets.#key] }).output()).success);
     await new Promise<void>((resolve) => targets.#udp.bind(0, "127.0.0.1", resolve));
     // Deno takes a leading NUL as the abstract name it is.
     targets.#sockets.push(Deno.listen({ transport: "unix", path: `\0${targets.abstractName}` }));
@@ -229,10 +236,13 @@ class Targets implements AsyncDisposable {
 
   arguments(place: ConfinedPlace, scratch: string, loader: string): string[] {
     const ports = [this.#tcp.addr.port, this.#udp.address().port];
-    return [place.outside, place.workdir, scratch, this.#other.pid, ...ports, this.abstractName, loader].map(String);
+    return [place.outside, place.workdir, scratch, this.#other.pid, ...ports, this.abstractName, loader, this.#key].map(
+      String,
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await new Deno.Command(this.program, { args: ["remove", this.#key] }).output();
     this.#other.kill("SIGKILL");
     await this.#other.status;
     this.#tcp.close();
@@ -286,7 +296,7 @@ async function attackAll(helper: string, what: string, layouts: readonly Layout[
       await t.step(`${layout.what}${what}`, async () => {
         await prepare(place, program);
         await Deno.remove(`${place.outside}/socket`).catch(() => {});
-        await using targets = await Targets.open(place);
+        await using targets = await Targets.open(place, program);
         const scratch = layout.tier === "sealed" ? "/tmp" : place.tmp;
         const argv = ["attack", ...targets.arguments(place, scratch, loader)];
         // It lies where programs may run, and may be read where they are.
@@ -344,7 +354,7 @@ Deno.test("without containment the attempts get through", async () => {
   try {
     const program = await buildAttack(directory);
     await prepare(place, program);
-    await using targets = await Targets.open(place);
+    await using targets = await Targets.open(place, program);
     const { stdout, success } = await new Deno.Command(program, {
       args: targets.arguments(place, place.tmp, loaderOf()),
       stdin: "null",

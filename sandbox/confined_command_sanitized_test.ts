@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { testConfinedCommands } from "./testing/confined_command_suite.ts";
+import { testConfinedCommands } from "../tests/support/confined_command_suite.ts";
 import { buildSanitized } from "./testing/sanitized_helper.ts";
 
 let directory: string | undefined;

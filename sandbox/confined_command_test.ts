@@ -4,7 +4,7 @@ import { until } from "../tests/support/process_tree.ts";
 import { checkoutHelper } from "./confine_helper.ts";
 import { describeEnd } from "./confined_command.ts";
 import { ConfinedPlace, CONTAINED_TIERS } from "./testing/confined_place.ts";
-import { testConfinedCommands } from "./testing/confined_command_suite.ts";
+import { testConfinedCommands } from "../tests/support/confined_command_suite.ts";
 
 testConfinedCommands("contained", checkoutHelper);
 

@@ -4,9 +4,11 @@
  * containment.
  *
  *   command_attack <outside> <work> <scratch> <pid outside> <tcp port> <udp port> <abstract name> <dynamic loader>
+ *                  <key>
  *
  * `outside` and `work` are directories with the files that prepare() of the test makes; `scratch` is another writable one.
- * Without arguments it ends at once with status 0: it is also the program that attempts execute.
+ * Without arguments it ends at once with status 0: it is also the program that attempts execute. With `make` or `remove`
+ * and a key it makes or removes the shared memory and the queue that two of them reach for.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,10 +22,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/ipc.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -35,6 +40,7 @@
 
 static const char *outside, *work, *scratch, *abstract_name, *loader;
 static pid_t other;
+static key_t memory_key;
 static int tcp_port, udp_port;
 
 /* A path below a directory; a few are good at the same time. */
@@ -149,6 +155,12 @@ static long by_handle(void) {
   if (name_to_handle_at(AT_FDCWD, work, &place.handle, &mount_id, 0) != 0) return -1;
   return open_by_handle_at(directory, &place.handle, O_RDONLY);
 }
+
+static long kernel_setting(void) { return open("/proc/sys/kernel/core_pattern", O_WRONLY); }
+static long kernel_trigger(void) { return open("/proc/sysrq-trigger", O_WRONLY); }
+static long kernel_object(void) { return open("/sys/kernel/uevent_helper", O_WRONLY); }
+static long shared_memory(void) { return shmget(memory_key, 0, 0); }
+static long message_queue(void) { return msgget(memory_key, 0); }
 
 /* ---------------------------------------------------------------------------------------------------------- programs --- */
 
@@ -344,7 +356,8 @@ static const struct {
     ATTEMPT(read_by_symlink), ATTEMPT(read_by_dots), ATTEMPT(read_by_own_root), ATTEMPT(read_by_init),
     ATTEMPT(read_by_other_root), ATTEMPT(other_environment), ATTEMPT(other_memory), ATTEMPT(read_device),
     ATTEMPT(read_account), ATTEMPT(make_device), ATTEMPT(make_device_scratch), ATTEMPT(shared_memory_file),
-    ATTEMPT(by_handle), ATTEMPT(exec_written), ATTEMPT(exec_scratch), ATTEMPT(exec_outside), ATTEMPT(exec_script),
+    ATTEMPT(by_handle), ATTEMPT(kernel_setting), ATTEMPT(kernel_trigger), ATTEMPT(kernel_object),
+    ATTEMPT(shared_memory), ATTEMPT(message_queue), ATTEMPT(exec_written), ATTEMPT(exec_scratch), ATTEMPT(exec_outside), ATTEMPT(exec_script),
     ATTEMPT(exec_fresh), ATTEMPT(exec_by_loader), ATTEMPT(exec_by_descriptor), ATTEMPT(exec_by_proc),
     ATTEMPT(exec_memory), ATTEMPT(exec_memory_marked), ATTEMPT(exec_memory_sealed), ATTEMPT(map_written),
     ATTEMPT(protect_written), ATTEMPT(signal_other), ATTEMPT(trace_other), ATTEMPT(trace_me),
@@ -361,10 +374,22 @@ static const struct {
     ATTEMPT(connect_abstract), ATTEMPT(connect_loopback), ATTEMPT(send_datagram), ATTEMPT(loopback_down),
 };
 
+/* What the attempts on shared memory and queues reach for; `make` or `remove`. */
+static int make_shared(const char *what, key_t key) {
+  if (strcmp(what, "make") == 0) {
+    return shmget(key, 4096, IPC_CREAT | 0600) >= 0 && msgget(key, IPC_CREAT | 0600) >= 0 ? 0 : 1;
+  }
+  shmctl(shmget(key, 0, 0), IPC_RMID, NULL);
+  msgctl(msgget(key, 0), IPC_RMID, NULL);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   /* Started by the attempts to execute it. */
   if (argc == 1) return 0;
-  if (argc != 9) return 2;
+  if (argc == 3) return make_shared(argv[1], (key_t)atoi(argv[2]));
+  if (argc != 10) return 2;
+  memory_key = (key_t)atoi(argv[9]);
   outside = argv[1];
   work = argv[2];
   scratch = argv[3];

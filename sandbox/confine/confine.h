@@ -82,12 +82,16 @@ int write_file(const char *path, const char *text);
 int parse_number(const char *text, unsigned long long *value);
 /* Everything from descriptor 3 on is closed; whoever started us left something open. */
 void close_inherited(void);
+/* Ends the process unless 0, 1 and 2 are open: what is opened next must not become one of them. */
+void check_streams(void);
 /* Everything from 3 on will be closed by exec. 0, or -1 with errno. */
 int close_on_exec(void);
 /* No signal blocked, every one at its default. */
 void reset_signals(void);
 /* Bounding, permitted, effective, inheritable and ambient set emptied. 0, or -1 with errno. */
 int drop_capabilities(void);
+/* All of these but the bounding set, which means nothing to who never execs. 0, or -1 with errno. */
+int clear_capabilities(void);
 /* Lowers a limit, soft and hard, never above the inherited hard one. 0, or -1 with errno. */
 int lower_limit(int resource, unsigned long long value);
 /* The number of a limit's name; -1 for an unknown one. */
@@ -114,6 +118,12 @@ const char *sample_tree(const struct watched *watched, pid_t root, int *all);
 void kill_below(void);
 
 /* ------------------------------------------------------------------------------------------------ namespaces.c --- */
+
+/*
+ * What gives a command its own processes, and with them its own System V memory, semaphores and queues: these have no
+ * path that another wall could stand before, and the host's of the same user are as good as its own.
+ */
+#define OWN_PROCESSES (CLONE_NEWPID | CLONE_NEWIPC)
 
 /* Identity maps of a process in a fresh user namespace. The caller and that process must be dumpable. 0, or -1. */
 int map_ids(pid_t pid, uid_t uid, gid_t gid);

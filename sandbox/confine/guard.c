@@ -549,9 +549,7 @@ enum { HOST_PIPE_BYTES = 1 << 20 };
 _Noreturn void guard(int argc, char **argv) {
   read_options(argc, argv);
   close_inherited();
-  for (int fd = 0; fd <= 2; fd++) {
-    if (fcntl(fd, F_GETFD) < 0) _exit(EXIT_SETUP);
-  }
+  check_streams();
   /* Nobody else of this user attaches to H or reads its memory. */
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   signal(SIGPIPE, SIG_IGN);

@@ -26,9 +26,9 @@ enum {
   OUTBOX_BYTES = 65536,
   /* Queries that wait for their answer; an older one is forgotten. */
   MAX_QUERIES = 512,
-  /* Queries read before everything else has its turn: a command sends them faster than they are carried. */
-  QUERIES_A_TURN = 64,
   RETRY_MS = 5,
+  /* Most of one kind that are taken before the others have their turn. */
+  TURN = 64,
   PREAMBLE_BYTES = 4 + TOKEN_BYTES + 6,
 };
 
@@ -250,8 +250,8 @@ static void dial_or_wait(struct connection *connection) {
   keeper.dialling--;
 }
 
-static void accept_all(int listener) {
-  for (;;) {
+static void accept_some(int listener) {
+  for (int turn = 0; turn < TURN; turn++) {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
     struct sockaddr_in own;
@@ -326,7 +326,7 @@ static void flush_outbox(void) {
 
 /* A query becomes a frame: number, dialled address, message. What does not fit is lost, as on any network. */
 static void read_dns(void) {
-  for (int turn = 0; turn < QUERIES_A_TURN; turn++) {
+  for (int turn = 0; turn < TURN; turn++) {
     unsigned char message[DNS_BYTES], control[CMSG_SPACE(sizeof(struct in_pktinfo))];
     struct query *query = &keeper.queries[keeper.next_query % MAX_QUERIES];
     struct sockaddr_in asker;
@@ -410,6 +410,7 @@ static void send_ready(void) {
 
 _Noreturn void keep_network(const char *control_path) {
   close_inherited();
+  check_streams();
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   setsid();
@@ -424,6 +425,12 @@ _Noreturn void keep_network(const char *control_path) {
   if (wrong != NULL) refuse("spec", 0, wrong);
   memset(bytes, 0, length);
   free(bytes);
+  /* Two for each connection, and room besides. Where the hard limit is lower, less is held. */
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
   keeper.epoll = epoll_create1(EPOLL_CLOEXEC);
   if (keeper.epoll < 0 || watch(keeper.control, EVENT_CONTROL, EPOLLIN, EPOLL_CTL_ADD) != 0) {
     refuse("netns", errno, "epoll");
@@ -449,7 +456,7 @@ _Noreturn void keep_network(const char *control_path) {
       } else if (what == EVENT_DNS) {
         read_dns();
       } else if (what >= EVENT_LISTENER) {
-        accept_all(keeper.listeners[what - EVENT_LISTENER]);
+        accept_some(keeper.listeners[what - EVENT_LISTENER]);
       } else {
         serve_connection(&keeper.connections[what / 2], (int)(what % 2), events[i].events);
       }

@@ -38,9 +38,10 @@ static int set_attributes(int tree, const char *path, unsigned flags, uint64_t s
   return (int)syscall(NR_mount_setattr, tree, path, flags, &attributes, sizeof attributes);
 }
 
-/* A copy of the tree at a place, with everything mounted below, not yet mounted anywhere. */
-static int copy_tree(int place) {
-  return (int)syscall(NR_open_tree, place, "", OPEN_TREE_CLONE_FLAG | OPEN_TREE_CLOEXEC_FLAG | AT_EMPTY_PATH | RECURSIVE);
+/* A copy of the tree at a path, or at a place with an empty path, with everything mounted below; mounted nowhere yet. */
+static int copy_tree(int place, const char *path) {
+  return (int)syscall(NR_open_tree, place, path,
+                      OPEN_TREE_CLONE_FLAG | OPEN_TREE_CLOEXEC_FLAG | AT_EMPTY_PATH | RECURSIVE);
 }
 
 static int mount_tree(int tree, int place) {
@@ -54,11 +55,11 @@ int make_mounts_read_only(void) {
 }
 
 /*
- * The command's own processes alone. Refused where parts of the host's /proc are covered by other mounts, as containers
+ * The command's own processes alone. Read-only: the kernel lets uid 0 write its settings there without any capability. Refused where parts of the host's /proc are covered by other mounts, as containers
  * have it: then the host's is what there is, made read-only with the rest.
  */
 static int mount_own_proc(const char *path) {
-  return mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+  return mount("proc", path, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
 static uint64_t writable_attributes(enum execution execution) {
@@ -76,7 +77,7 @@ static int protect_trusted(const struct spec *spec, int root, struct failure *fa
     const char *path = record->text[1];
     const char *below = path[1] == '\0' ? "." : path + 1;
     int place = open_place(root, below, O_PATH, RESOLVE_NO_LINKS | RESOLVE_BELOW);
-    int tree = place < 0 ? -1 : copy_tree(place);
+    int tree = place < 0 ? -1 : copy_tree(place, "");
     int done = tree < 0 ? -1 : 0;
     if (done == 0 && record->value[0] == PROTECT_READ_ONLY) {
       done = set_attributes(tree, "", AT_EMPTY_PATH | RECURSIVE, ATTRIBUTE_RDONLY);
@@ -174,7 +175,7 @@ static int enter_host_tree(const struct spec *spec, struct failure *failure) {
     const struct record *record = &spec->records[i];
     if (!keeps_tree(record)) continue;
     int place = open_place(AT_FDCWD, path_of(record), O_PATH, RESOLVE_NO_LINKS);
-    trees[i] = place < 0 ? -1 : copy_tree(place);
+    trees[i] = place < 0 ? -1 : copy_tree(place, "");
     uint64_t attributes = writable_attributes((enum execution)record->value[0]);
     /* What the runtime writes down for a command is the command's own words: it must not run either. */
     if (record->operation == OP_REBIND) attributes |= ATTRIBUTE_RDONLY;
@@ -226,39 +227,44 @@ static int enter_host_tree(const struct spec *spec, struct failure *failure) {
 
 static const char parking[] = ".mur-oldroot";
 
-/* Parent directory of a path in the new root, and its last part. */
+/* The directory that the last entry was made in: what follows mostly goes into the same. */
+static struct {
+  int fd;
+  char path[PATH_MAX];
+} parent = {.fd = -1};
+
+static void forget_parent(void) {
+  if (parent.fd >= 0) close(parent.fd);
+  parent.fd = -1;
+}
+
+/* Something was mounted at a path: what lay there or below is not what its name means any more. */
+static void covered(const char *path) {
+  size_t length = strlen(path);
+  if (parent.fd < 0 || strncmp(parent.path, path, length) != 0) return;
+  if (parent.path[length] == '\0' || parent.path[length] == '/') forget_parent();
+}
+
+/* Parent directory of a path in the new root, held until another is asked for, and the path's last part. */
 static int open_parent(int root, const char *path, const char **name) {
-  char parent[PATH_MAX];
   const char *slash = strrchr(path, '/');
+  size_t length = (size_t)(slash - path);
   *name = slash + 1;
-  if (slash == path) return dup(root);
-  size_t length = (size_t)(slash - path) - 1;
-  memcpy(parent, path + 1, length);
-  parent[length] = '\0';
-  return open_place(root, parent, O_PATH | O_DIRECTORY, RESOLVE_NO_LINKS | RESOLVE_BELOW);
+  if (parent.fd >= 0 && strlen(parent.path) == length && memcmp(parent.path, path, length) == 0) return parent.fd;
+  forget_parent();
+  memcpy(parent.path, path, length);
+  parent.path[length] = '\0';
+  parent.fd = open_place(root, length == 0 ? "." : parent.path + 1, O_PATH | O_DIRECTORY, RESOLVE_NO_LINKS | RESOLVE_BELOW);
+  return parent.fd;
 }
 
 static int make_entry(int root, const struct record *record) {
   const char *name;
-  int parent = open_parent(root, record->operation == OP_SYMLINK ? record->text[1] : record->text[0], &name);
-  if (parent < 0) return -1;
-  int result = 0;
-  if (record->operation == OP_MKDIR) {
-    if (mkdirat(parent, name, 0755) != 0 && errno != EEXIST) result = -1;
-  } else if (record->operation == OP_MKFILE) {
-    int file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
-    if (file >= 0) {
-      close(file);
-    } else if (errno != EEXIST) {
-      result = -1;
-    }
-  } else {
-    result = symlinkat(record->text[0], parent, name);
-  }
-  int error = errno;
-  close(parent);
-  errno = error;
-  return result;
+  int directory = open_parent(root, record->operation == OP_SYMLINK ? record->text[1] : record->text[0], &name);
+  if (directory < 0) return -1;
+  if (record->operation == OP_SYMLINK) return symlinkat(record->text[0], directory, name);
+  int result = record->operation == OP_MKDIR ? mkdirat(directory, name, 0755) : mknodat(directory, name, S_IFREG | 0444, 0);
+  return result != 0 && errno == EEXIST ? 0 : result;
 }
 
 static int bind_into(int root, const struct record *record) {
@@ -269,17 +275,20 @@ static int bind_into(int root, const struct record *record) {
       [BIND_DEVICE] = ATTRIBUTE_NOSUID | ATTRIBUTE_NOEXEC,
       [BIND_DATA] = ATTRIBUTE_RDONLY | ATTRIBUTE_NOSUID | ATTRIBUTE_NODEV | ATTRIBUTE_NOEXEC,
   };
-  int source = open(record->text[2], O_PATH | O_CLOEXEC);
-  if (source < 0) return -1;
-  int tree = copy_tree(source), place = -1, result = -1;
-  if (tree >= 0 && set_attributes(tree, "", AT_EMPTY_PATH | RECURSIVE, attributes[record->value[0]]) == 0) {
-    place = open_place(root, record->text[3] + 1, O_PATH, RESOLVE_NO_LINKS | RESOLVE_BELOW);
-    if (place >= 0) result = mount_tree(tree, place);
+  int tree = copy_tree(AT_FDCWD, record->text[2]), result = -1;
+  if (tree < 0) return -1;
+  if (set_attributes(tree, "", AT_EMPTY_PATH | RECURSIVE, attributes[record->value[0]]) == 0) {
+    int place = open_place(root, record->text[3] + 1, O_PATH, RESOLVE_NO_LINKS | RESOLVE_BELOW);
+    if (place >= 0) {
+      result = mount_tree(tree, place);
+      int error = errno;
+      close(place);
+      errno = error;
+    }
   }
   int error = errno;
-  if (place >= 0) close(place);
-  if (tree >= 0) close(tree);
-  close(source);
+  close(tree);
+  covered(record->text[3]);
   errno = error;
   return result;
 }
@@ -373,9 +382,11 @@ static int enter_composed_root(const struct spec *spec, struct failure *failure)
         step = step_names[record->operation];
         path = record->text[0];
         result = mount_into(base, record);
+        covered(path);
         break;
       case OP_SEAL:
         if (protect_trusted(spec, root, failure, stage) != 0) return -1;
+        forget_parent();
         path = NULL;
         result = seal(spec, root, &step);
         break;

@@ -85,7 +85,7 @@ static pid_t nested_init(int flags) {
   int go[2];
   if (pipe2(go, O_CLOEXEC) != 0) return -1;
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-  pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWPID | flags | SIGCHLD, 0, 0, 0, 0);
+  pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | OWN_PROCESSES | flags | SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
     char byte;
     close(go[1]);

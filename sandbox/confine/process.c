@@ -51,6 +51,12 @@ void close_inherited(void) {
   for (int fd = 3; fd < DESCRIPTORS_TRIED; fd++) close(fd);
 }
 
+void check_streams(void) {
+  for (int fd = 0; fd <= 2; fd++) {
+    if (fcntl(fd, F_GETFD) < 0) _exit(EXIT_SETUP);
+  }
+}
+
 int close_on_exec(void) { return (int)syscall(NR_close_range, 3, ~0u, RANGE_CLOEXEC); }
 
 void reset_signals(void) {
@@ -70,6 +76,10 @@ int drop_capabilities(void) {
     if (errno == EINVAL) break;
     return -1;
   }
+  return clear_capabilities();
+}
+
+int clear_capabilities(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct none[2];
   memset(none, 0, sizeof none);

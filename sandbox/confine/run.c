@@ -254,7 +254,7 @@ static _Noreturn void be_init(void) {
   for (int fd = 0; fd <= 2; fd++) close(fd);
   if (spec->tier != TIER_ENV) {
     /* I is all that stands between the command and the namespace's end: it keeps what it needs for waiting. */
-    drop_capabilities();
+    clear_capabilities();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && spec->pid_namespace) {
       build_filter(&start.filter, &(struct filter_options){FILTER_INIT, 0, 0});
       enter_filter(&start.filter);
@@ -282,7 +282,7 @@ static struct {
 
 static void start_init(void) {
   const struct spec *spec = &start.spec;
-  const int namespaces = (spec->tier == TIER_ENV ? 0 : CLONE_NEWUSER) | (spec->pid_namespace ? CLONE_NEWPID : 0) |
+  const int namespaces = (spec->tier == TIER_ENV ? 0 : CLONE_NEWUSER) | (spec->pid_namespace ? OWN_PROCESSES : 0) |
                          (spec->mount_namespace ? CLONE_NEWNS : 0);
   /* A child's files in /proc belong to root unless both of us are dumpable; for just this moment. */
   if (namespaces & CLONE_NEWUSER) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -454,6 +454,7 @@ static void sample(void) {
  * are its second line, so one that the kernel does not offer is done without.
  */
 static void confine_self(void) {
+  clear_capabilities();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
   /* No further than ABI 5: the next one would keep H from killing I. */
   int abi = landlock_abi(5), opened;
@@ -466,17 +467,25 @@ static void confine_self(void) {
 #endif
 }
 
+/* Most commands are over before this. It spares them what it costs, and those that last are the ones it is for. */
+enum { CONFINE_AFTER_MS = 20 };
+
 static _Noreturn void serve(void) {
   const int watched = is_watched(&start.spec.watched);
-  confine_self();
+  const unsigned long long begun = now_ms();
+  int confined = 0;
   for (;;) {
+    if (!confined && now_ms() - begun >= CONFINE_AFTER_MS) {
+      confine_self();
+      confined = 1;
+    }
     struct pollfd polled[] = {
         {start.control, POLLIN, 0},
         {serving.ended ? -1 : serving.init_fd, POLLIN, 0},
         {serving.released ? serving.drains[0] : -1, POLLIN, 0},
         {serving.released ? serving.drains[1] : -1, POLLIN, 0},
     };
-    int ready = poll(polled, LENGTH_OF(polled), watched && !serving.ended ? SAMPLE_MS : -1);
+    int ready = poll(polled, LENGTH_OF(polled), !confined ? CONFINE_AFTER_MS : watched && !serving.ended ? SAMPLE_MS : -1);
     if (ready < 0 && errno != EINTR) end_now();
     /* By the clock: a command that keeps H busy must not escape it. */
     if (watched) sample();
@@ -496,6 +505,7 @@ static _Noreturn void serve(void) {
 
 _Noreturn void run_command(const char *control_path) {
   close_inherited();
+  check_streams();
   signal(SIGPIPE, SIG_IGN);
   /* Nobody else of this user attaches to H or reads its memory. */
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

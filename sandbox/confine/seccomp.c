@@ -89,7 +89,7 @@ static const int command_calls[] = {
 #endif
     /* sockets */
     SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendmmsg, SYS_recvmmsg,
-    /* messages, semaphores, queues: in the namespaces of the host, where ids tell users apart */
+    /* messages, semaphores, queues: the command's own, in its IPC namespace */
     SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop, SYS_mq_open,
     SYS_mq_unlink, SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify, SYS_mq_getsetattr,
     /* misc: without capabilities these change nothing but to what one is already */
