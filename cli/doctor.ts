@@ -198,7 +198,7 @@ async function judgeProject(
   const inputs = {
     manifest,
     floor: strongerClass(configuration.containment, manifest.capabilities.containment) ?? "advisory",
-    host: readHost(),
+    host: await readHost(),
     home,
     path: env.get("PATH") ?? "",
     workdirRoot: `${directory}/workdir`,

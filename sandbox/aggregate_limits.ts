@@ -48,10 +48,9 @@ export interface AggregateHost {
   readonly samplingProblem: string | null;
 }
 
-/** Where nothing is tried: why not, and whether the helper samples all the same. */
+/** Where nothing is tried, and why not. */
 export interface UntriedHost {
   readonly untried: string;
-  readonly sampled: boolean;
 }
 
 /** Takes the first mechanism that works. */
@@ -64,13 +63,8 @@ export function chooseAggregateLimits(
     return { mechanism: "not-required", reason: null, holds: new Set(), io };
   }
   if ("untried" in host) {
-    const { untried: reason, sampled } = host;
-    return {
-      mechanism: sampled ? "sampling" : "none",
-      reason,
-      holds: new Set(),
-      io: { status: "unavailable", reason },
-    };
+    const { untried: reason } = host;
+    return { mechanism: "none", reason, holds: new Set(), io: { status: "unavailable", reason } };
   }
   const { v2Problem, v1Problem, v1Cpu, ioProblem, samplingProblem } = host;
   const io: IoCeiling = { status: ioProblem === null ? "enforced" : "unavailable", reason: ioProblem };

@@ -32,9 +32,8 @@ Deno.test("the first mechanism that works is taken, and each reason before it is
 Deno.test("a capsule without commands needs none, and where nothing is tried the reason says so", () => {
   assert.deepEqual(chooseAggregateLimits(false, ALL).mechanism, "not-required");
   assert.equal(chooseAggregateLimits(false, ALL).io.status, "not-required");
-  const elsewhere = chooseAggregateLimits(true, { untried: "no groups", sampled: false });
+  const elsewhere = chooseAggregateLimits(true, { untried: "no groups" });
   assert.deepEqual([elsewhere.mechanism, elsewhere.reason, elsewhere.io.reason], ["none", "no groups", "no groups"]);
-  assert.equal(chooseAggregateLimits(true, { untried: "x", sampled: true }).mechanism, "sampling");
 });
 
 Deno.test("only a written limit that no cgroup holds is refused, each named", () => {

@@ -7,6 +7,7 @@
 import { reasonOf } from "../base/errors.ts";
 import type { ProcessLimits } from "../artifact/manifest/capsule_manifest.ts";
 import type { AggregateHost } from "./aggregate_limits.ts";
+import type { WatchedLimit } from "./confine_records.ts";
 
 /** Texts of `/proc/self/mountinfo` and `/proc/self/cgroup`. */
 export interface CgroupFiles {
@@ -320,6 +321,14 @@ export interface CgroupScope {
   counters(): ScopeCounters;
   /** Best-effort: a background command may still be in it. */
   remove(): void;
+}
+
+/**
+ * The limit a group's counters tell of between two looks at them (spec containment 14.2); `null` when nothing was stopped.
+ */
+export function limitReached(before: ScopeCounters, after: ScopeCounters): WatchedLimit | null {
+  if (after.outOfMemory > before.outOfMemory) return "cgroup_memory_bytes";
+  return after.tooManyProcesses > before.tooManyProcesses ? "cgroup_pids_max" : null;
 }
 
 /** What a scope is made for. */

@@ -6,6 +6,7 @@
  */
 import { MurError } from "../base/errors.ts";
 import { isAtOrBelow, parentDirectory } from "../base/paths.ts";
+import type { ConfineFailure } from "./confine_control.ts";
 import type { BindAccess, Presence, RootRecord } from "./confine_records.ts";
 import { SYSTEM_DIRECTORIES } from "./system_directories.ts";
 import { comparePaths } from "./trusted_guards.ts";
@@ -194,6 +195,17 @@ function isComposed(path: string): boolean {
 
 function rank({ presence, access }: PlannedBind): number {
   return (access.startsWith("rw") ? 2 : 0) + (presence === "req" ? 1 : 0);
+}
+
+/**
+ * `E-RUN-014` for a root that the helper could not compose although the host can: no command of the session would run
+ * (spec containment 19.10); `null` for another failure.
+ */
+export function composedRootFailure({ stage, reason }: ConfineFailure): MurError | null {
+  if (stage !== "sealed-root") return null;
+  return new MurError("E-RUN-014", `sealed-root: ${reason}`, {
+    hint: "make what the step names available, or run under a floor below 'sealed'",
+  });
 }
 
 function rootError(step: string, reason: string): MurError {

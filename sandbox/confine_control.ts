@@ -9,6 +9,7 @@
  */
 import { ioError, MurError } from "../base/errors.ts";
 import { makePrivate } from "../base/private_directory.ts";
+import { RootedDir } from "../base/rooted_dir.ts";
 
 /** Kinds of frames, as `control.c` and `confine.h` number them. */
 export const FRAME = {
@@ -153,32 +154,11 @@ const MAX_SOCKET_PATH = 100;
 const SOCKET_NAME = 24;
 
 /**
- * Where control sockets lie: the session's own directory, or, where paths in it would be too long for a socket, one below
- * the user's runtime directory. Pure.
+ * Makes the directory of control sockets, 0700.
  *
- * @returns `null` when neither is short enough.
+ * @throws {MurError} `E-IO-003` when it is another's; `E-IO-…` as the file system says.
  */
-export function controlDirectory(own: string, runtimeDirectory: string | undefined, session: string): string | null {
-  const fits = (directory: string) => new TextEncoder().encode(directory).length + 1 + SOCKET_NAME <= MAX_SOCKET_PATH;
-  if (fits(own)) return own;
-  if (runtimeDirectory === undefined || !runtimeDirectory.startsWith("/")) return null;
-  // The end of a session's id is its random part.
-  const short = `${runtimeDirectory}/murmur-${session.slice(-16)}`;
-  return fits(short) ? short : null;
-}
-
-/**
- * Makes the directory of control sockets, 0700, and answers its path.
- *
- * @throws {MurError} `E-IO-003` when there is no short enough place, or it is another's; `E-IO-…` as the file system says.
- */
-export function makeControlDirectory(own: string, runtimeDirectory: string | undefined, session: string): string {
-  const directory = controlDirectory(own, runtimeDirectory, session);
-  if (directory === null) {
-    throw new MurError("E-IO-003", `${own} is too long for the path of a socket`, {
-      hint: "set XDG_RUNTIME_DIR to a directory of yours with a short path",
-    });
-  }
+export function makeControlDirectory(directory: string): void {
   try {
     makePrivate(directory);
     const stat = Deno.lstatSync(directory);
@@ -190,13 +170,14 @@ export function makeControlDirectory(own: string, runtimeDirectory: string | und
   } catch (cause) {
     throw cause instanceof MurError ? cause : ioError(`make ${directory}`, cause);
   }
-  return directory;
 }
 
 /** A socket a helper connects to. */
 export class ControlSocket implements Disposable {
-  /** Absolute path, to be given to the helper. */
-  readonly path: string;
+  /** Directory the helper is started in. */
+  readonly directory: string;
+  /** Its name there, as the helper is given it: the whole path may be longer than a socket's can be. */
+  readonly name: string;
   readonly #listener: Deno.UnixListener;
 
   /**
@@ -205,12 +186,12 @@ export class ControlSocket implements Disposable {
    */
   constructor(directory: string) {
     const random = crypto.getRandomValues(new Uint8Array(SOCKET_NAME / 2));
-    const name = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
-    this.path = `${directory}/${name}`;
+    this.directory = directory;
+    this.name = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
     try {
-      this.#listener = Deno.listen({ transport: "unix", path: this.path });
+      this.#listener = listenIn(directory, this.name);
     } catch (cause) {
-      throw ioError(`listen on ${this.path}`, cause);
+      throw cause instanceof MurError ? cause : ioError(`listen in ${directory}`, cause);
     }
   }
 
@@ -235,7 +216,7 @@ export class ControlSocket implements Disposable {
       // Closed before.
     }
     try {
-      Deno.removeSync(this.path);
+      Deno.removeSync(`${this.directory}/${this.name}`);
     } catch {
       // Removed before, or with its directory.
     }
@@ -244,6 +225,22 @@ export class ControlSocket implements Disposable {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+/**
+ * Listens under a name in a directory. Where the path is too long for a socket, the directory is named by its descriptor:
+ * a home may lie anywhere, and no second place has to be cleaned up after a crash.
+ */
+function listenIn(directory: string, name: string): Deno.UnixListener {
+  const path = `${directory}/${name}`;
+  if (new TextEncoder().encode(path).length <= MAX_SOCKET_PATH) return Deno.listen({ transport: "unix", path });
+  if (Deno.build.os !== "linux") {
+    throw new MurError("E-IO-003", `${path} is too long for the path of a socket`, {
+      hint: "set HOME to a directory with a shorter path",
+    });
+  }
+  using held = RootedDir.open(directory, { symlinks: "refuse" });
+  return Deno.listen({ transport: "unix", path: `/proc/self/fd/${held.fd}/${name}` });
 }
 
 /** One control connection. */

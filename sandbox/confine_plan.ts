@@ -11,6 +11,7 @@ import { composedRoot, type HostRoot, ROOT_DEVICES, type RootBind } from "./comp
 import type {
   CommandRecord,
   ConfineTier,
+  JoinRecord,
   Presence,
   RightSet,
   RlimitName,
@@ -61,12 +62,6 @@ export interface CommandPlan {
   readonly tier: ConfineTier;
 }
 
-/** The session's keeper, as its `READY` told. */
-export interface KeeperReference {
-  readonly pid: number;
-  readonly netns: number;
-}
-
 /** One command. */
 export interface PlannedCommand {
   readonly program: string;
@@ -75,7 +70,7 @@ export interface PlannedCommand {
   /** Files that a native tool besides may execute: itself and what it opens to start; empty for a shell command. */
   readonly nativeFiles: readonly string[];
   /** `null`: the network is a fresh and empty one. */
-  readonly keeper: KeeperReference | null;
+  readonly join: JoinRecord | null;
 }
 
 /**
@@ -123,9 +118,9 @@ export function planCommands(facts: PlanFacts): CommandPlan {
 
 /** The records of one command. */
 export function commandRecords(plan: CommandPlan, command: PlannedCommand): CommandRecord[] {
-  const { program, argv, nativeFiles, keeper } = command;
+  const { program, argv, nativeFiles, join } = command;
   const records: CommandRecord[] = [...plan.records, { op: "exec", path: program, argv }];
-  if (plan.tier !== "env" && keeper !== null) records.push({ op: "join", ...keeper });
+  if (plan.tier !== "env" && join !== null) records.push(join);
   if (plan.tier === "full" || plan.tier === "sealed") {
     records.push(...nativeFiles.map((path) => rule("RX", "req", path)));
   }

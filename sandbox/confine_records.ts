@@ -107,6 +107,9 @@ export type CommandRecord =
   /** Directory the command starts in, looked up in its own root. */
   | { readonly op: "cwd"; readonly path: string };
 
+/** The record that puts a command into its session's network. */
+export type JoinRecord = Extract<CommandRecord, { op: "join" }>;
+
 /** Any record. */
 export type ConfineRecord = KeeperRecord | CommandRecord;
 

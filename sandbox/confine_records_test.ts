@@ -95,7 +95,8 @@ Deno.test("an operand that would be cut short or changed on its way is refused",
 async function answerTo(place: ConfinedPlace, mode: "run" | "keeper", spec: Uint8Array<ArrayBuffer>) {
   using socket = new ControlSocket(place.control);
   const child = new Deno.Command(await checkoutHelper(), {
-    args: [mode, socket.path],
+    args: [mode, socket.name],
+    cwd: socket.directory,
     clearEnv: true,
     stdin: "null",
     stdout: "null",
@@ -204,7 +205,8 @@ Deno.test("a first frame that is no SPEC is not answered", async () => {
   ) {
     using socket = new ControlSocket(place.control);
     const child = new Deno.Command(await checkoutHelper(), {
-      args: ["run", socket.path],
+      args: ["run", socket.name],
+      cwd: socket.directory,
       stdin: "null",
       stdout: "null",
       stderr: "piped",

@@ -1,13 +1,12 @@
 /**
  * Running one command behind its walls: the helper's `run` mode, told what to do by records (spec containment 13, 19).
- * The same shape as `command_runner`, which runs commands without walls.
  *
  * @module
  */
 import { MurError } from "../base/errors.ts";
 import type { RootedDir } from "../base/rooted_dir.ts";
 import { CommandOutput } from "./command_output.ts";
-import type { CommandEnd, ExceededLimit, RunningCommand } from "./command_runner.ts";
+import type { CommandEnd, ExceededLimit, RunningCommand } from "./running_command.ts";
 import {
   type ConfineFailure,
   ControlConnection,
@@ -27,8 +26,6 @@ export interface ConfinedStart {
   /** Path of `mur-confine`. */
   readonly helper: string;
   readonly records: readonly CommandRecord[];
-  /** Directory the helper starts in; the command's own is the record `cwd`. */
-  readonly cwd: string;
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
   /** What it reads, and then its end; `null`: `/dev/null`. */
@@ -133,8 +130,8 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
   let child: Deno.ChildProcess;
   try {
     child = new Deno.Command(start.helper, {
-      args: ["run", socket.path],
-      cwd: start.cwd,
+      args: ["run", socket.name],
+      cwd: socket.directory,
       clearEnv: true,
       env: { ...start.env },
       stdin: start.input === null ? "null" : "piped",

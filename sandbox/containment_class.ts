@@ -29,8 +29,7 @@ export type ContainmentBlocker =
   | "mount_denied"
   | "pivot_denied"
   | "kernel_unsupported"
-  | "landlock_unavailable"
-  | "not_enforced";
+  | "landlock_unavailable";
 
 /** A blocker in words, and what to do about it. */
 export interface HostObstacle {
@@ -202,7 +201,7 @@ function classRefusal(
 
 const SETUP = "run 'sudo mur setup', which installs the profile for the root-owned helper";
 
-const OBSTACLES: Readonly<Record<Exclude<ContainmentBlocker, "not_enforced">, Omit<HostObstacle, "blocker">>> = {
+const OBSTACLES: Readonly<Record<ContainmentBlocker, Omit<HostObstacle, "blocker">>> = {
   not_linux: {
     reason: "this platform has no mount namespaces, and never will",
     remedy: null,
@@ -237,7 +236,7 @@ const OBSTACLES: Readonly<Record<Exclude<ContainmentBlocker, "not_enforced">, Om
   },
 };
 
-function obstacle(blocker: keyof typeof OBSTACLES): HostObstacle {
+function obstacle(blocker: ContainmentBlocker): HostObstacle {
   return { blocker, ...OBSTACLES[blocker] };
 }
 
@@ -247,7 +246,6 @@ function obstacle(blocker: keyof typeof OBSTACLES): HostObstacle {
  */
 export function obstacleOf(host: HostReading, floor: ContainmentClass): HostObstacle | null {
   if (floor === "advisory") return null;
-  if (host.kind === "unenforced") return { blocker: "not_enforced", reason: host.reason, remedy: null };
   if (host.kind === "foreign") return obstacle(floor === "scoped" ? "landlock_unavailable" : "not_linux");
   const { probe } = host;
   if (floor === "scoped") {
@@ -257,7 +255,7 @@ export function obstacleOf(host: HostReading, floor: ContainmentClass): HostObst
   return namespaceObstacle(probe, probe.sealed) ?? (probe.landlock ? null : obstacle("landlock_unavailable"));
 }
 
-const NAMESPACE_BLOCKERS: Readonly<Record<Exclude<SealedOutcome | MountsOutcome, "ok">, keyof typeof OBSTACLES>> = {
+const NAMESPACE_BLOCKERS: Readonly<Record<Exclude<SealedOutcome | MountsOutcome, "ok">, ContainmentBlocker>> = {
   "denied": "namespace_creation_denied",
   "map-denied": "id_map_denied",
   "mount-denied": "mount_denied",

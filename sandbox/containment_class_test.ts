@@ -37,7 +37,6 @@ const probed = (more: Partial<HostProbe> = {}): HostReading => ({
   probe: { ...PROBE, ...more },
 });
 const FOREIGN: HostReading = { kind: "foreign", platform: "darwin" };
-const UNENFORCED: HostReading = { kind: "unenforced", reason: "not yet" };
 
 const PLACES = { sessionDirectoryInWorkdir: null, unguardable: [], trusted: [] };
 const decide = (floor: ContainmentClass, host: HostReading, more: Partial<ContainmentQuestion> = {}) =>
@@ -67,8 +66,6 @@ Deno.test("tier and class follow the table of hosts and floors", () => {
     [probed(NO_LANDLOCK), "scoped", false, "seccomp", "advisory", true],
     [FOREIGN, "advisory", false, "env", "advisory", false],
     [FOREIGN, "scoped", false, "env", "advisory", true],
-    [UNENFORCED, "advisory", false, "env", "advisory", false],
-    [UNENFORCED, "sealed", false, "env", "advisory", true],
   ];
   for (const [host, floor, workdirExec, tier, achieved, refused] of rows) {
     const decision = decide(floor, host, workdirExec ? { manifest: exec } : {});
@@ -101,7 +98,6 @@ Deno.test("each failing probe is blamed by its own blocker, AppArmor before what
     ["advisory", FOREIGN, null],
     ["scoped", FOREIGN, "landlock_unavailable"],
     ["sealed", FOREIGN, "not_linux"],
-    ["sealed", UNENFORCED, "not_enforced"],
     ["scoped", probed(), null],
     ["sealed", probed(), null],
     ["scoped", probed(NO_LANDLOCK), "landlock_unavailable"],
@@ -181,7 +177,6 @@ Deno.test("commands without a network namespace of their own are refused on Linu
     assert.equal(egressRefusal(host, false), null);
   }
   assert.equal(egressRefusal(FOREIGN, true), null);
-  assert.equal(egressRefusal(UNENFORCED, true), null);
 });
 
 Deno.test("links below an export root are refused under a scoped class alone", () => {

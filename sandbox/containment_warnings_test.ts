@@ -36,7 +36,7 @@ function findings({ host = { kind: "probed", probe: PROBE }, floor = "advisory",
   const places = { sessionDirectoryInWorkdir: null, unguardable, trusted: unguardable };
   const decision = decideContainment({ manifest, floor, host, places, commands });
   const aggregate = host.kind === "foreign"
-    ? chooseAggregateLimits(commands, { untried: "none here", sampled: false })
+    ? chooseAggregateLimits(commands, { untried: "none here" })
     : chooseAggregateLimits(commands, { ...CGROUP, ...more.aggregate });
   return { manifest, host, decision, aggregate, commands, nativeTools: more.nativeTools ?? [], hostReported: false };
 }

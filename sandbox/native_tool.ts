@@ -5,7 +5,8 @@
  */
 import { MurError, reasonOf } from "../base/errors.ts";
 import { isJsonObject } from "../base/json_value.ts";
-import { type CommandEnd, type CommandStart, type RunningCommand, startCommand } from "./command_runner.ts";
+import { composedRootFailure } from "./composed_root.ts";
+import type { CommandEnd, RunningCommand } from "./running_command.ts";
 
 /** A native tool's answer. */
 export interface NativeToolResult {
@@ -52,50 +53,50 @@ export function exitText(end: Pick<CommandEnd, "exitCode" | "signal">): string {
   return end.signal === null ? `exit status ${end.exitCode}` : `signal ${end.signal}`;
 }
 
-/** Where and how a native tool runs. */
-export type NativeToolStart = Omit<CommandStart, "args" | "input" | "keep" | "spoolDir">;
-
-/** A native tool that runs. */
-export interface RunningNativeTool {
-  /** @throws {MurError} `E-IO-003` when it could not be run, or wrote more than can be taken. */
-  readonly result: Promise<NativeToolResult>;
-  readonly command: RunningCommand;
+/** What a native tool is started with. */
+export interface NativeToolStart {
+  readonly input: Uint8Array<ArrayBuffer>;
+  /** Bytes of each stream held in memory. */
+  readonly keep: number;
 }
 
 /**
- * Runs a tool once. It has no deadline; whoever cancels it kills the command.
+ * Runs a tool once. It has no deadline; whoever cancels it aborts the signal, which kills it.
  *
- * @throws {MurError} `E-IO-003` when the helper can't be started.
+ * @param start Starts it behind its walls.
+ * @throws {MurError} `E-RUN-014` when the root of a sealed session can't be composed, `E-IO-003` when it can't be run for
+ * another reason or wrote more than can be taken.
  */
-export function startNativeTool(name: string, input: unknown, start: NativeToolStart): RunningNativeTool {
+export async function runNativeTool(
+  name: string,
+  input: unknown,
+  start: (start: NativeToolStart) => Promise<RunningCommand>,
+  signal: AbortSignal,
+): Promise<NativeToolResult> {
   let command: RunningCommand;
   try {
-    command = startCommand({
-      ...start,
-      args: [],
-      input: nativeToolInput(input),
-      keep: NATIVE_OUTPUT_LIMIT,
-      spoolDir: null,
-    });
+    command = await start({ input: nativeToolInput(input), keep: NATIVE_OUTPUT_LIMIT });
   } catch (cause) {
     throw new MurError("E-IO-003", `failed to spawn native tool '${name}': ${reasonOf(cause)}`, { cause });
   }
-  const result = command.end.then((end) => {
-    const { failure, stdout, stderr } = end;
-    stdout.close();
-    stderr.close();
-    if (failure !== null) {
-      throw new MurError("E-IO-003", `failed to spawn native tool '${name}': ${failure.stage}: ${failure.reason}`);
-    }
-    if (stdout.overflowed || stderr.overflowed) {
-      throw new MurError("E-IO-003", `native tool '${name}' wrote more than ${NATIVE_OUTPUT_LIMIT} bytes`);
-    }
-    return readNativeToolOutput(name, {
-      stdout: stdout.text(),
-      stderr: stderr.text(),
-      exitCode: end.exitCode,
-      exit: exitText(end),
-    });
+  const kill = () => command.kill();
+  signal.addEventListener("abort", kill);
+  if (signal.aborted) kill();
+  const end = await command.end.finally(() => signal.removeEventListener("abort", kill));
+  const { failure, stdout, stderr } = end;
+  stdout.close();
+  stderr.close();
+  if (failure !== null) {
+    throw composedRootFailure(failure) ??
+      new MurError("E-IO-003", `failed to spawn native tool '${name}': ${failure.stage}: ${failure.reason}`);
+  }
+  if (stdout.overflowed || stderr.overflowed) {
+    throw new MurError("E-IO-003", `native tool '${name}' wrote more than ${NATIVE_OUTPUT_LIMIT} bytes`);
+  }
+  return readNativeToolOutput(name, {
+    stdout: stdout.text(),
+    stderr: stderr.text(),
+    exitCode: end.exitCode,
+    exit: exitText(end),
   });
-  return { result, command };
 }

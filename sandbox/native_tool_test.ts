@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { checkoutHelper } from "./confine_helper.ts";
-import { readNativeToolOutput, startNativeTool } from "./native_tool.ts";
+import { readNativeToolOutput, runNativeTool } from "./native_tool.ts";
+import { startPlainCommand } from "./testing/plain_command.ts";
 
 function read(stdout: string, exitCode = 0, stderr = "") {
   return readNativeToolOutput("t", { stdout, stderr, exitCode, exit: `exit status ${exitCode}` });
@@ -43,12 +43,15 @@ async function tool(script: string, input: unknown = {}) {
   try {
     await Deno.writeTextFile(`${dir}/tool`, script);
     await Deno.chmod(`${dir}/tool`, 0o755);
-    return await startNativeTool("t", input, {
-      helper: await checkoutHelper(),
-      program: `${dir}/tool`,
-      cwd: dir,
-      env: { PATH: "/usr/bin:/bin" },
-    }).result;
+    return await runNativeTool("t", input, (streams) =>
+      startPlainCommand(dir, {
+        ...streams,
+        program: `${dir}/tool`,
+        args: [],
+        cwd: dir,
+        env: { PATH: "/usr/bin:/bin" },
+        spoolDir: null,
+      }), new AbortController().signal);
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

@@ -7,7 +7,7 @@
  */
 import { MurError, reasonOf } from "../base/errors.ts";
 import { ControlConnection, ControlSocket, FRAME, parseFailed } from "./confine_control.ts";
-import { type CommandRecord, encodeRecords } from "./confine_records.ts";
+import { encodeRecords, type JoinRecord } from "./confine_records.ts";
 
 /** Most ports a keeper listens on (spec containment 9.2). */
 export const MAX_EGRESS_PORTS = 16;
@@ -134,7 +134,8 @@ export class NetworkKeeper {
     let child: Deno.ChildProcess;
     try {
       child = new Deno.Command(start.helper, {
-        args: ["keeper", socket.path],
+        args: ["keeper", socket.name],
+        cwd: socket.directory,
         clearEnv: true,
         stdin: "null",
         stdout: "null",
@@ -178,7 +179,7 @@ export class NetworkKeeper {
   }
 
   /** The record that puts a command into this network. */
-  get join(): CommandRecord {
+  get join(): JoinRecord {
     return { op: "join", pid: this.pid, netns: this.network };
   }
 

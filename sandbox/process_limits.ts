@@ -1,18 +1,17 @@
 /**
- * `capabilities.resources` as the helper holds it: kernel limits of each process and limits it samples (spec containment
- * 14, 14.1).
+ * `capabilities.resources` as kernel limits of each process (spec containment 14).
  *
  * @module
  */
 import type { ProcessLimits } from "../artifact/manifest/capsule_manifest.ts";
-import type { ProcessRlimits, SampledLimits } from "./guard.ts";
+import type { RlimitName } from "./confine_records.ts";
 
 /**
  * Kernel limits of each process.
  *
  * @param baseline Tasks the runtime's user owns at launch: `max_processes` counts what comes on top, and the kernel counts all.
  */
-export function processRlimits(limits: ProcessLimits, baseline: number): ProcessRlimits {
+export function processRlimits(limits: ProcessLimits, baseline: number): Partial<Record<RlimitName, number>> {
   return {
     nofile: limits.maxOpenFiles,
     fsize: limits.maxFileSizeBytes,
@@ -20,15 +19,6 @@ export function processRlimits(limits: ProcessLimits, baseline: number): Process
     nproc: baseline + limits.maxProcesses,
     // Engines reserve address space by the gigabyte; only who asks for it gets that limit.
     ...(limits.declared.has("memory_bytes") ? { as: limits.memoryBytes } : {}),
-  };
-}
-
-/** Limits the helper samples for each command. */
-export function sampledLimits(limits: ProcessLimits): SampledLimits {
-  return {
-    memory_bytes: limits.memoryBytes,
-    cgroup_memory_bytes: limits.cgroupMemoryBytes,
-    cgroup_pids_max: limits.cgroupPidsMax,
   };
 }
 

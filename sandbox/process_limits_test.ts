@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ProcessLimits } from "../artifact/manifest/capsule_manifest.ts";
-import { processRlimits, sampledLimits, taskBaseline } from "./process_limits.ts";
+import { processRlimits, taskBaseline } from "./process_limits.ts";
 
 const LIMITS: ProcessLimits = {
   maxProcesses: 128,
@@ -19,11 +19,6 @@ const LIMITS: ProcessLimits = {
 Deno.test("kernel limits count on top of what the user runs, address space only when asked for", () => {
   assert.deepEqual(processRlimits(LIMITS, 40), { nofile: 1_024, fsize: 4_294_967_296, cpu: 3_600, nproc: 168 });
   assert.equal(processRlimits({ ...LIMITS, declared: new Set(["memory_bytes"]) }, 0).as, 2_147_483_648);
-  assert.deepEqual(sampledLimits(LIMITS), {
-    memory_bytes: 2_147_483_648,
-    cgroup_memory_bytes: 4_294_967_296,
-    cgroup_pids_max: 256,
-  });
 });
 
 Deno.test("the baseline counts this process's threads, and none of a user without any", () => {

@@ -7,7 +7,7 @@
 import type { NetworkRule } from "../artifact/network_rules.ts";
 import { type NameResolver, systemNameResolver } from "../base/name_resolver.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
-import type { CommandRecord } from "./confine_records.ts";
+import type { JoinRecord } from "./confine_records.ts";
 import { EgressRelay } from "./egress_relay.ts";
 import { resolveLaunchAddresses } from "./launch_addresses.ts";
 import { NetworkKeeper } from "./network_keeper.ts";
@@ -74,7 +74,7 @@ export class SessionNetwork implements AsyncDisposable {
    *
    * @throws {MurError} As {@linkcode open}, when another keeper is needed and none can be started.
    */
-  async join(): Promise<CommandRecord> {
+  async join(): Promise<JoinRecord> {
     const known = this.#keeper;
     const keeper = await known.catch(() => null);
     if (keeper?.alive) return keeper.join;

@@ -6,7 +6,7 @@
  */
 import { type RootedDir, type RootedFile } from "../base/rooted_dir.ts";
 import { isRootedError } from "../base/rooted_error.ts";
-import type { CommandEnd, ExceededLimit } from "./command_runner.ts";
+import type { CommandEnd, ExceededLimit } from "./running_command.ts";
 
 /** A shell command that ran. */
 export interface ShellResult {

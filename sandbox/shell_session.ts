@@ -4,30 +4,26 @@
  *
  * @module
  */
-import { reasonOf } from "../base/errors.ts";
+import { type MurError, reasonOf } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
-import { type CommandEnd, type ExceededLimit, type RunningCommand, startCommand } from "./command_runner.ts";
 import { SHELL_OUTPUT_LIMIT } from "./command_output.ts";
 import { commandArguments } from "./command_words.ts";
-import { type ExecutablePath, findExecutable } from "./executable_path.ts";
-import type { ProcessRlimits, SampledLimits } from "./guard.ts";
+import { composedRootFailure } from "./composed_root.ts";
+import type { ExecutablePath } from "./executable_path.ts";
+import type { CommandEnd, ExceededLimit, RunningCommand } from "./running_command.ts";
+import type { AllowedBinary } from "./shell_allow.ts";
 import { type ShellLogs, type ShellResult, shellResult, writeShellLog } from "./shell_result.ts";
 
 /** What the commands of a session share. */
 export interface ShellSessionOptions {
-  /** Path of `mur-confine`; asked for at the first command. */
-  readonly helper: () => Promise<string>;
-  /** `capabilities.shell.allow`. */
-  readonly allow: readonly string[];
-  /** `PATH` the names are resolved on, once. */
-  readonly path: string;
-  /** Absolute path of the work folder. */
-  readonly workdir: string;
-  /** The whole environment of a command. */
-  readonly environment: Readonly<Record<string, string>>;
+  /** `capabilities.shell.allow` as it was resolved at launch; a binary created later under a name gains nothing. */
+  readonly allow: readonly AllowedBinary[];
+  /**
+   * Starts a command behind its walls, in the work folder, with nothing to read. `signal` gives up what must be waited for
+   * before; a command that runs is not its business.
+   */
+  readonly start: (command: ShellStart, signal: AbortSignal | undefined) => Promise<RunningCommand>;
   readonly logs: ShellLogs;
-  readonly rlimits?: ProcessRlimits;
-  readonly samples?: SampledLimits;
   /** Milliseconds a command may hold its turn; `null`: it is waited for without limit. */
   readonly grace: number | null;
   /** Milliseconds between looks at a foreground command. */
@@ -36,6 +32,17 @@ export interface ShellSessionOptions {
   readonly refusal: () => string | null;
   /** A background command has ended; its log is written. Not called for one the session abandoned. */
   readonly onCompleted: (completion: DetachedCompletion) => void;
+}
+
+/** A command to start. */
+export interface ShellStart {
+  readonly path: ExecutablePath;
+  /** Without the program's name. */
+  readonly args: readonly string[];
+  /** Bytes of each stream held in memory. */
+  readonly keep: number;
+  /** Where longer output is kept. */
+  readonly spoolDir: ShellLogs["dir"];
 }
 
 /** A command moved to the background. */
@@ -67,8 +74,8 @@ export interface AbandonedCommand extends DetachedCommand {
 
 /** What running a shell command gave. */
 export type ShellOutcome =
-  /** Nothing ran, or it could not be started; `text` goes to the model. */
-  | { readonly kind: "error"; readonly summary: string; readonly text: string }
+  /** Nothing ran, or it could not be started; `text` goes to the model. `fatal` ends the session. */
+  | { readonly kind: "error"; readonly summary: string; readonly text: string; readonly fatal?: MurError }
   | { readonly kind: "finished"; readonly result: ShellResult }
   | { readonly kind: "detached"; readonly detached: DetachedCommand; readonly graceMs: number };
 
@@ -85,10 +92,9 @@ export class ShellSession {
   readonly #background = new Map<string, Background>();
   #ended = false;
 
-  /** Resolves every allowed name; a binary created later under one gains nothing. */
   constructor(options: ShellSessionOptions) {
     this.#options = options;
-    for (const name of options.allow) this.#paths.set(name, findExecutable(name, options.path));
+    for (const { name, matches } of options.allow) this.#paths.set(name, matches[0] ?? null);
   }
 
   /** Canonical path of an allowed binary, the bare name when there is none. */
@@ -115,7 +121,7 @@ export class ShellSession {
         text: "shell tool input must include a non-empty 'command' string",
       };
     }
-    const failed = (text: string): ShellOutcome => ({ kind: "error", summary: "shell execution failed", text });
+    const failed = (text: string) => ({ kind: "error", summary: "shell execution failed", text }) as const;
     const path = this.#paths.get(name);
     if (path === undefined) return failed(`binary '${name}' is not in capabilities.shell.allow`);
     const refusal = this.#options.refusal();
@@ -124,18 +130,12 @@ export class ShellSession {
     if (this.#ended) return failed("the session is ending");
     let running: RunningCommand;
     try {
-      running = startCommand({
-        helper: await this.#options.helper(),
-        program: path.invoked,
+      running = await this.#options.start({
+        path,
         args: commandArguments(name, command),
-        cwd: this.#options.workdir,
-        env: this.#options.environment,
-        input: null,
         keep: SHELL_OUTPUT_LIMIT,
         spoolDir: this.#options.logs.dir,
-        ...(this.#options.rlimits === undefined ? {} : { rlimits: this.#options.rlimits }),
-        ...(this.#options.samples === undefined ? {} : { samples: this.#options.samples }),
-      });
+      }, signal);
     } catch (cause) {
       return failed(`sandbox: shell enforcement setup failed before exec: ${reasonOf(cause)}`);
     }
@@ -143,7 +143,7 @@ export class ShellSession {
     const kill = () => running.kill();
     this.#foreground.add(running);
     signal?.addEventListener("abort", kill);
-    if (signal?.aborted) kill();
+    if (signal?.aborted || this.#ended) kill();
     let end: CommandEnd | null;
     try {
       end = await this.#waitForeground(running, signal);
@@ -160,11 +160,15 @@ export class ShellSession {
       end.stdout.close();
       end.stderr.close();
       const { stage, reason } = end.failure;
-      return failed(
-        stage === "exec"
-          ? `cannot execute ${path.invoked}: ${reason}`
-          : `sandbox: shell enforcement setup failed before exec: ${stage}: ${reason}`,
-      );
+      const fatal = composedRootFailure(end.failure);
+      return {
+        ...failed(
+          stage === "exec"
+            ? `cannot execute ${path.invoked}: ${reason}`
+            : `sandbox: shell enforcement setup failed before exec: ${stage}: ${reason}`,
+        ),
+        ...(fatal === null ? {} : { fatal }),
+      };
     }
     return { kind: "finished", result: shellResult(path.canonical, command, end, this.#options.logs) };
   }

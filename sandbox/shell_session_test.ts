@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { RootedDir } from "../base/rooted_dir.ts";
 import { libc } from "../base/libc.ts";
-import { checkoutHelper } from "./confine_helper.ts";
+import type { CommandRecord } from "./confine_records.ts";
 import { shellResultMetadata, shellResultSummary, shellResultText } from "./shell_result.ts";
+import { resolveShellAllow } from "./shell_allow.ts";
 import { type DetachedCompletion, ShellSession, type ShellSessionOptions } from "./shell_session.ts";
+import { startPlainCommand } from "./testing/plain_command.ts";
 
 const PATH = "/usr/local/bin:/usr/bin:/bin";
 
@@ -13,18 +15,25 @@ interface Box {
   readonly completions: DetachedCompletion[];
 }
 
-function withSession(changes: Partial<ShellSessionOptions>, body: (box: Box) => Promise<void>): () => Promise<void> {
+type Changes = Partial<ShellSessionOptions> & { readonly records?: readonly CommandRecord[] };
+
+function withSession({ records, ...changes }: Changes, body: (box: Box) => Promise<void>): () => Promise<void> {
   return async () => {
     const dir = await Deno.makeTempDir();
     for (const name of ["work", "logs", "home"]) await Deno.mkdir(`${dir}/${name}`);
     const logs = { dir: RootedDir.open(`${dir}/logs`, { symlinks: "refuse" }), path: `${dir}/logs` };
     const completions: DetachedCompletion[] = [];
     const session = new ShellSession({
-      helper: checkoutHelper,
-      allow: ["sh", "printf", "ls", "cat", "nothing-of-that-name"],
-      path: PATH,
-      workdir: `${dir}/work`,
-      environment: { PATH, HOME: `${dir}/home`, MARK: "yes" },
+      allow: resolveShellAllow(["sh", "printf", "ls", "cat", "nothing-of-that-name"], PATH).binaries,
+      start: ({ path, ...command }) =>
+        startPlainCommand(dir, {
+          ...command,
+          program: path.invoked,
+          cwd: `${dir}/work`,
+          env: { PATH, HOME: `${dir}/home`, MARK: "yes" },
+          input: null,
+          ...(records === undefined ? {} : { records }),
+        }),
       logs,
       grace: 10_000,
       poll: 20,
@@ -254,7 +263,13 @@ Deno.test(
 Deno.test(
   "limits end a command and are named",
   withSession(
-    { samples: { cgroup_pids_max: 10 }, rlimits: { cpu: 1, fsize: 1_000_000 } },
+    {
+      records: [
+        { op: "watch", name: "cgroup_pids_max", value: 10 },
+        { op: "rlimit", name: "cpu", value: 1 },
+        { op: "rlimit", name: "fsize", value: 1_000_000 },
+      ],
+    },
     async ({ session }) => {
       assert.equal(
         (await finished(session, "exec head -c 2000000 /dev/zero > big")).resourceLimit,
@@ -288,12 +303,15 @@ Deno.test(
 
 /** A runtime with one background command; it ends as its last argument says. */
 const STAND_IN = `
-const [session, helper, rooted, dir, end] = Deno.args;
+const [session, plain, rooted, dir, end] = Deno.args;
 const { ShellSession } = await import(session);
-const { checkoutHelper } = await import(helper);
+const { startPlainCommand } = await import(plain);
 const { RootedDir } = await import(rooted);
 const shell = new ShellSession({
-  helper: checkoutHelper, allow: ["sh"], path: "/usr/bin:/bin", workdir: dir, environment: { PATH: "/usr/bin:/bin" },
+  allow: [{ name: "sh", matches: [{ invoked: "/bin/sh", canonical: "/bin/sh" }] }],
+  start: ({ path, ...command }) => startPlainCommand(dir, {
+    ...command, program: path.invoked, cwd: dir, env: { PATH: "/usr/bin:/bin" }, input: null,
+  }),
   logs: { dir: RootedDir.open(dir), path: dir }, grace: 50, poll: 20, refusal: () => null, onCompleted: () => {},
 });
 const outcome = await shell.run("sh", { command: "echo $$ > pid; sleep 1; echo x; echo x; touch done" });
@@ -325,7 +343,7 @@ for (const [end, goesOn] of [["orderly", true], ["exit", false], ["SIGKILL", fal
           "--quiet",
           `${dir}/stand_in.ts`,
           import.meta.resolve("./shell_session.ts"),
-          import.meta.resolve("./confine_helper.ts"),
+          import.meta.resolve("./testing/plain_command.ts"),
           import.meta.resolve("../base/rooted_dir.ts"),
           dir,
           end,

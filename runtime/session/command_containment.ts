@@ -12,8 +12,8 @@ import { watchedLimits } from "../../sandbox/aggregate_limits.ts";
 import { type CgroupScope, createCgroupScope, type ScopeCounters } from "../../sandbox/cgroup_scope.ts";
 import { nativeToolFiles, resolveGrants } from "../../sandbox/command_grants.ts";
 import { readHostRoot, syntheticAccounts } from "../../sandbox/composed_root.ts";
-import { type CommandPlan, commandRecords, type KeeperReference, planCommands } from "../../sandbox/confine_plan.ts";
-import type { CommandRecord } from "../../sandbox/confine_records.ts";
+import { type CommandPlan, commandRecords, planCommands } from "../../sandbox/confine_plan.ts";
+import type { CommandRecord, JoinRecord } from "../../sandbox/confine_records.ts";
 import type { ExecutablePath } from "../../sandbox/executable_path.ts";
 import { processRlimits, taskBaseline } from "../../sandbox/process_limits.ts";
 import { TrustedPlaceholders } from "../../sandbox/trusted_placeholders.ts";
@@ -112,13 +112,13 @@ export class CommandContainment {
    *
    * @throws {MurError} `E-IO-003` for a trusted name that cannot be taken again.
    */
-  records({ program, args, native }: ContainedProgram, keeper: KeeperReference | null): readonly CommandRecord[] {
+  records({ program, args, native }: ContainedProgram, join: JoinRecord | null): readonly CommandRecord[] {
     this.#placeholders.ensure();
     return commandRecords(this.plan, {
       program,
       argv: [program, ...args],
       nativeFiles: native ? this.#nativeFiles(program) : [],
-      keeper,
+      join,
     });
   }
 

@@ -126,7 +126,8 @@ class ContainedSession implements AsyncDisposable {
       paths,
       landlockAbiAtMost: options.abi ?? null,
     });
-    const control = makeControlDirectory(`${root}/ctl`, undefined, "test");
+    const control = `${root}/ctl`;
+    makeControlDirectory(control);
     return new ContainedSession(root, project, home, paths, judgement, containment, control, options.path ?? SEARCH);
   }
 
@@ -146,7 +147,6 @@ class ContainedSession implements AsyncDisposable {
     const command = startConfinedCommand({
       helper: HELPER,
       records: this.containment.records({ program, args, native }, null),
-      cwd: this.project,
       env: commandEnvironment({
         host: new Map([["PATH", this.path]]),
         session: {},

@@ -245,11 +245,8 @@ async function aggregateHost(
   { manifest, host, workdirRoot }: ContainmentInputs,
   commands: boolean,
 ): Promise<AggregateHost | UntriedHost> {
-  if (host.kind === "foreign") return { untried: `${host.platform} has no control groups`, sampled: false };
-  if (host.kind === "unenforced") {
-    return { untried: "this version of mur places commands in no cgroup yet", sampled: true };
-  }
-  if (!commands) return { untried: "the capsule starts no commands", sampled: false };
+  if (host.kind === "foreign") return { untried: `${host.platform} has no control groups` };
+  if (!commands) return { untried: "the capsule starts no commands" };
   const tried = await probeAggregateHost({
     sessionId: "probe",
     limits: manifest.capabilities.resources,

@@ -13,6 +13,7 @@ import { RootedDir } from "../../base/rooted_dir.ts";
 import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
+import { confineHelper } from "../../sandbox/confine_helper.ts";
 import { writeRunningRecord } from "../../base/write_running_record.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
 import { a2aTaskContext, type LaunchContext, launchTaskContext } from "../agent/context_resolution.ts";
@@ -36,6 +37,8 @@ import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
 import { redactValues } from "../trace/trace_redaction.ts";
 import { TraceWriter } from "../trace/trace_writer.ts";
+import { CommandContainment } from "./command_containment.ts";
+import { ContainedCommands } from "./contained_commands.ts";
 import { FrameLog } from "./frame_log.ts";
 import { installTools } from "./install_tools.ts";
 import { MAX_TEXT_BYTES, readOperatorText } from "./operator_file.ts";
@@ -129,6 +132,8 @@ class AgentSession {
   #doorTokens: DoorTokens | null = null;
   #spend!: SpendMeter;
   #bound!: SessionComponents;
+  /** `null`: the capsule starts no commands. */
+  #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
@@ -203,6 +208,7 @@ class AgentSession {
     if (this.#spend.limited) this.#modelAsked.resolve();
     this.#openTrace();
     this.#bindComponents(url);
+    await this.#containCommands();
     this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
@@ -500,18 +506,42 @@ class AgentSession {
     return { ...client, send: (request) => client.send({ ...request, sent: () => this.#modelAsked.resolve() }) };
   }
 
+  /** Takes the free trusted names and begins to make the network, before anything could start a command. */
+  async #containCommands(): Promise<void> {
+    const { manifest, containment: judgement, policy, options } = this.#staged;
+    if (!judgement.commands) return;
+    const { paths } = this.#directories;
+    const containment = await CommandContainment.prepare({ manifest, judgement, paths });
+    this.#undo.push(() => containment.close());
+    for (const warning of containment.warnings) this.#warnAtLaunch(warning);
+    const contained = new ContainedCommands({
+      containment,
+      helper: await confineHelper(),
+      controlDirectory: `${paths.scratch}/ctl`,
+      rules: policy.network,
+      bounds: options.bounds,
+      report: (text) => this.#report(text),
+    });
+    this.#contained = contained;
+    this.#undo.push(() => contained[Symbol.asyncDispose]());
+  }
+
+  /** Tells the operator, and keeps it in the records. */
+  #report(text: string): void {
+    this.#run.diagnostics(text);
+    this.#log.line(text);
+  }
+
   #openTools(url: string): void {
     const staged = this.#staged;
     const { manifest } = staged;
     this.#commands = new SessionCommands({
       staged,
       directories: this.#directories,
+      contained: this.#contained,
       url,
       trace: this.#trace,
-      report: (text) => {
-        this.#run.diagnostics(text);
-        this.#log.line(text);
-      },
+      report: (text) => this.#report(text),
       breach: (error) => this.#breach ??= error,
       enqueue: (task) => this.#registry.enqueue(task),
     });
@@ -587,7 +617,7 @@ class AgentSession {
       ),
       containment_declared: String(scope.declared_containment),
       containment_achieved: String(scope.achieved_containment),
-      userns_grant: null,
+      userns_grant: this.#staged.containment.decision.usernsGrant,
       workdir_exec: capabilities.workdirExec,
       resumed_from: resumed?.sessionId ?? null,
       context_id: options.contextId ?? resumed?.contextId ?? null,
@@ -650,16 +680,10 @@ class AgentSession {
               contextId,
             },
             headerCapsule: null,
-            report: (text) => {
-              this.#run.diagnostics(text);
-              this.#log.line(text);
-            },
+            report: (text) => this.#report(text),
           })
           : null,
-      report: (text) => {
-        this.#run.diagnostics(text);
-        this.#log.line(text);
-      },
+      report: (text) => this.#report(text),
     };
   }
 

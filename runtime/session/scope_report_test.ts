@@ -181,7 +181,7 @@ Deno.test("host paths, network files, placeholders and weaker limits are told in
         trusted: [],
         unguardable: [],
       },
-      aggregate: chooseAggregateLimits(true, { untried: "no groups", sampled: true }),
+      aggregate: chooseAggregateLimits(true, { untried: "no groups" }),
     },
   });
   assert.deepEqual(given.host_paths, [{ path: "/data", access: "read", credentials: ["/data/.ssh"] }]);
@@ -189,7 +189,7 @@ Deno.test("host paths, network files, placeholders and weaker limits are told in
   assert.deepEqual(given.runtime_writes, [
     { path: ".env", kind: "file", scope: "accessible", condition: "workdir-provided" },
   ]);
-  assert.deepEqual(given.aggregate_limits, { mechanism: "sampling", reason: "no groups" });
+  assert.deepEqual(given.aggregate_limits, { mechanism: "none", reason: "no groups" });
   assert.deepEqual(given.io_max, { declared_bytes_per_sec: 104857600, status: "unavailable", reason: "no groups" });
   const text = scopeText(given);
   for (
@@ -199,7 +199,7 @@ Deno.test("host paths, network files, placeholders and weaker limits are told in
       "    - /etc/ssl",
       "    - /w/link (not guarded)",
       "  - .env (file, workdir-provided)",
-      "  limits:        sampling (no groups)",
+      "  limits:        none (no groups)",
       "  io.max:        unavailable (104857600 bytes/s declared)",
     ]
   ) assert.ok(text.includes(`\n${line}\n`) || text.endsWith(line), line);

@@ -5,13 +5,11 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
-import type { MurError } from "../../base/errors.ts";
+import { MurError } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { commandEnvironment } from "../../sandbox/command_environment.ts";
-import { confineHelper } from "../../sandbox/confine_helper.ts";
-import { startNativeTool } from "../../sandbox/native_tool.ts";
-import { processRlimits, sampledLimits, taskBaseline } from "../../sandbox/process_limits.ts";
+import { type NativeToolResult, runNativeTool } from "../../sandbox/native_tool.ts";
 import { shellResultMetadata, shellResultText } from "../../sandbox/shell_result.ts";
 import { type DetachedCompletion, ShellSession } from "../../sandbox/shell_session.ts";
 import { breachError, breachRefusal, WorkdirBudget } from "../../sandbox/workdir_budget.ts";
@@ -20,6 +18,7 @@ import { completionStanding } from "../agent/task_origin.ts";
 import type { Trust } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import { identityVariables, inferenceVariables } from "./component_environment.ts";
+import type { ContainedCommands } from "./contained_commands.ts";
 import type { SessionDirectories } from "./session_directories.ts";
 import type { CommandTools } from "./session_tools.ts";
 import type { StagedSession } from "./stage_session.ts";
@@ -29,6 +28,8 @@ import type { DetachedResidue, TaskRequest } from "./task_registry.ts";
 export interface SessionCommandsOptions {
   readonly staged: StagedSession;
   readonly directories: SessionDirectories;
+  /** Starts them; `null` for a capsule that has none. */
+  readonly contained: ContainedCommands | null;
   /** `localhost:<port>`. */
   readonly url: string;
   readonly trace: TraceWriter;
@@ -52,8 +53,6 @@ interface Starter {
 export class SessionCommands implements CommandTools {
   readonly #options: SessionCommandsOptions;
   readonly #shell: ShellSession | null;
-  readonly #nativeEnvironment: Readonly<Record<string, string>>;
-  readonly #limits: Pick<Parameters<typeof startNativeTool>[2], "rlimits" | "samples">;
   readonly #budget: WorkdirBudget | null;
   /** Directories this object opened. */
   readonly #opened: RootedDir[] = [];
@@ -62,41 +61,24 @@ export class SessionCommands implements CommandTools {
 
   constructor(options: SessionCommandsOptions) {
     this.#options = options;
-    const { staged, directories, url } = options;
-    const { manifest, env } = staged;
-    const { capabilities } = manifest;
-    const { paths } = directories;
-    const canStart = capabilities.shellAllow.length > 0 ||
-      staged.artifacts.some(({ payload }) => payload.kind === "native");
-    const environmentWith = (session: Readonly<Record<string, string>>) =>
-      commandEnvironment({
-        host: env,
-        session,
-        baselineEnv: capabilities.baselineEnv,
-        stripEnv: capabilities.stripEnv,
-        home: `${paths.records}/home`,
-        temporary: `${paths.records}/tmp`,
-        runtimeDir: paths.runtime,
-      });
-    this.#nativeEnvironment = environmentWith({});
-    this.#limits = canStart
-      ? {
-        rlimits: processRlimits(capabilities.resources, taskBaseline()),
-        samples: sampledLimits(capabilities.resources),
-      }
-      : {};
-    this.#budget = canStart ? this.#watchWorkdir() : null;
-    this.#shell = capabilities.shellAllow.length === 0 ? null : new ShellSession({
-      helper: confineHelper,
-      allow: capabilities.shellAllow,
-      path: env.get("PATH") ?? "",
-      workdir: paths.workdir,
-      environment: environmentWith({
-        ...inferenceVariables(manifest, ""),
-        ...identityVariables(manifest, { sessionId: staged.sessionId, url }),
-      }),
-      logs: { dir: this.#open("logs"), path: `${paths.records}/logs` },
-      ...this.#limits,
+    const { staged, directories, contained, url } = options;
+    const { manifest } = staged;
+    this.#budget = contained === null ? null : this.#watchWorkdir();
+    if (contained === null || manifest.capabilities.shellAllow.length === 0) {
+      this.#shell = null;
+      return;
+    }
+    const env = this.#environment(contained, {
+      ...inferenceVariables(manifest, ""),
+      ...identityVariables(manifest, { sessionId: staged.sessionId, url }),
+    });
+    this.#shell = new ShellSession({
+      allow: staged.containment.allow.binaries,
+      start: ({ path, args, ...streams }, signal) => {
+        const program = contained.containment.programOf(path);
+        return contained.start({ program, args, native: false }, { ...streams, env, input: null }, signal);
+      },
+      logs: { dir: this.#open("logs"), path: `${directories.paths.records}/logs` },
       grace: staged.lifecycle.shellGraceSecs * 1_000,
       poll: staged.options.bounds.shellPoll,
       refusal: () => this.#refusal(),
@@ -104,11 +86,30 @@ export class SessionCommands implements CommandTools {
     });
   }
 
+  #environment({ containment }: ContainedCommands, session: Readonly<Record<string, string>>) {
+    const { manifest: { capabilities }, env } = this.#options.staged;
+    const { home, temporary, runtime } = containment.plan;
+    return commandEnvironment({
+      host: env,
+      session,
+      baselineEnv: capabilities.baselineEnv,
+      stripEnv: capabilities.stripEnv,
+      home,
+      temporary: temporary.variable,
+      runtimeDir: runtime,
+    });
+  }
+
   async shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const outcome = await this.#shell!.run(binary, input, scope.signal);
     switch (outcome.kind) {
       case "error":
-        return { passed: false, text: outcome.text, metadata: [] };
+        return {
+          passed: false,
+          text: outcome.text,
+          metadata: [],
+          ...(outcome.fatal === undefined ? {} : { fatal: outcome.fatal }),
+        };
       case "detached": {
         const { workId, binary: path, command } = outcome.detached;
         const { contextId, trust } = scope;
@@ -144,26 +145,28 @@ export class SessionCommands implements CommandTools {
   async native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const refusal = this.#refusal();
     if (refusal !== null) throw new DispatchRefusal(refusal);
-    const { paths } = this.#options.directories;
-    const running = startNativeTool(tool, input, {
-      helper: await confineHelper(),
-      program: `${paths.runtime}/tools/${tool}/${tool}`,
-      cwd: paths.workdir,
-      env: this.#nativeEnvironment,
-      ...this.#limits,
-    });
-    const kill = () => running.command.kill();
-    scope.signal.addEventListener("abort", kill);
+    const contained = this.#options.contained!;
+    const program = `${contained.containment.plan.runtime}/tools/${tool}/${tool}`;
+    const env = this.#environment(contained, {});
+    let result: NativeToolResult;
     try {
-      const result = await running.result;
-      return {
-        passed: result.status === "passed",
-        text: result.data ?? result.summary ?? "tool returned no data",
-        metadata: [],
-      };
-    } finally {
-      scope.signal.removeEventListener("abort", kill);
+      result = await runNativeTool(
+        tool,
+        input,
+        (streams) =>
+          contained.start({ program, args: [], native: true }, { ...streams, env, spoolDir: null }, scope.signal),
+        scope
+          .signal,
+      );
+    } catch (cause) {
+      if (!(cause instanceof MurError && cause.code === "E-RUN-014")) throw cause;
+      return { passed: false, text: cause.message, metadata: [], fatal: cause };
     }
+    return {
+      passed: result.status === "passed",
+      text: result.data ?? result.summary ?? "tool returned no data",
+      metadata: [],
+    };
   }
 
   /** Background commands that still run (spec door 10.3). */

@@ -121,8 +121,8 @@ export interface LaunchPlan {
   readonly configuration: Configuration;
   /** Strongest class asked for. */
   readonly floor: ContainmentClass;
-  /** One reading for the whole launch. */
-  readonly host: HostReading;
+  /** One reading for the whole launch; its start takes longer than what is read meanwhile. */
+  readonly host: Promise<HostReading>;
   readonly trusted: ReturnType<typeof trustedPaths>;
 }
 
@@ -132,6 +132,9 @@ export interface LaunchPlan {
  * @throws {MurError} In the order of spec cli 12.
  */
 export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
+  // Asked while the manifest is read; a launch that is refused before it matters says so itself.
+  const host = readHost();
+  host.catch(() => {});
   refuseForeignLaunch(options.env);
   refuseExclusiveFlags(options);
   const { cwd, home, source: wanted } = options;
@@ -163,7 +166,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
     env,
     configuration,
     floor: floor ?? "advisory",
-    host: readHost(),
+    host,
     trusted: trustedPaths(manifest, {
       manifest: wanted.kind === "manifest" ? absolutePath(cwd, wanted.path) : null,
       manifestDir: source.directory,
@@ -189,7 +192,7 @@ export async function judgePlan(
   return await judgeContainment({
     manifest,
     floor: plan.floor,
-    host: plan.host,
+    host: await plan.host,
     home: options.home,
     path: env.get("PATH") ?? "",
     workdir,

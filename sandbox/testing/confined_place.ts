@@ -7,7 +7,7 @@
 import { makeControlDirectory } from "../confine_control.ts";
 import { type CommandRecord, type ConfineTier, type RootRecord } from "../confine_records.ts";
 import { type ConfinedCommand, type ConfinedStart, startConfinedCommand } from "../confined_command.ts";
-import type { CommandEnd } from "../command_runner.ts";
+import type { CommandEnd } from "../running_command.ts";
 
 export const CONTAINED_TIERS = ["sealed", "full", "seccomp"] as const satisfies readonly ConfineTier[];
 export type ContainedTier = typeof CONTAINED_TIERS[number];
@@ -59,7 +59,8 @@ export class ConfinedPlace implements AsyncDisposable {
     this.tmp = `${this.root}/tmp`;
     this.outside = `${this.root}/outside`;
     for (const directory of [this.workdir, this.tmp, this.outside]) Deno.mkdirSync(directory, { mode: 0o700 });
-    this.control = makeControlDirectory(`${this.root}/ctl`, undefined, "test");
+    this.control = `${this.root}/ctl`;
+    makeControlDirectory(this.control);
   }
 
   /** Makes a file in the work folder or at an absolute path. */
@@ -137,7 +138,6 @@ export class ConfinedPlace implements AsyncDisposable {
     const start: ConfinedStart = {
       helper: changes.helper ?? this.#helper,
       records,
-      cwd: this.workdir,
       env: { PATH: "/usr/bin:/bin", ...changes.env },
       input: changes.input ?? null,
       controlDirectory: this.control,
