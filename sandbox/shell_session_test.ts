@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { RootedDir } from "../base/rooted_dir.ts";
-import { libc } from "../base/libc.ts";
 import type { CommandRecord } from "./confine_records.ts";
 import { shellResultMetadata, shellResultSummary, shellResultText } from "./shell_result.ts";
 import { resolveShellAllow } from "./shell_allow.ts";
@@ -314,21 +313,22 @@ const shell = new ShellSession({
   }),
   logs: { dir: RootedDir.open(dir), path: dir }, grace: 50, poll: 20, refusal: () => null, onCompleted: () => {},
 });
-const outcome = await shell.run("sh", { command: "echo $$ > pid; sleep 1; echo x; echo x; touch done" });
+const outcome = await shell.run("sh", { command: ": " + dir + "; touch begun; sleep 1; echo x; echo x; touch done" });
 if (end === "orderly") { await shell.abandon(); Deno.exit(0); }
 if (end === "exit") Deno.exit(1);
 console.log(outcome.kind);
 setInterval(() => {}, 1000);
 `;
 
-/** The number a command wrote; 0 when it was killed before it could. */
-async function pidIn(path: string): Promise<number> {
-  for (let round = 0; round < 100; round++) {
-    const text = await Deno.readTextFile(path).catch(() => "");
-    if (text.endsWith("\n")) return Number(text);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return 0;
+/** Whether a process with this text in its command line runs: a command's own number means nothing outside. */
+function runs(text: string): boolean {
+  return [...Deno.readDirSync("/proc")].some(({ name }) => {
+    try {
+      return /^\d+$/.test(name) && Deno.readTextFileSync(`/proc/${name}/cmdline`).startsWith(`/bin/sh\0-c\0${text}`);
+    } catch {
+      return false;
+    }
+  });
 }
 
 for (const [end, goesOn] of [["orderly", true], ["exit", false], ["SIGKILL", false], ["SIGTERM", false]] as const) {
@@ -361,12 +361,13 @@ for (const [end, goesOn] of [["orderly", true], ["exit", false], ["SIGKILL", fal
         await runtime.stdout.cancel();
       }
       await runtime.status;
-      const pid = await pidIn(`${dir}/pid`);
-      assert.ok(pid > 0 || !goesOn);
-      await until(() => pid === 0 || libc().kill(pid, 0) !== 0, 3_000);
+      if (goesOn) assert.ok(runs(`: ${dir}; `));
+      await until(() => !runs(`: ${dir}; `), 3_000);
       // Long enough for a command that goes on to be seen.
       await new Promise((resolve) => setTimeout(resolve, goesOn ? 0 : 1_200));
-      assert.equal([...Deno.readDirSync(dir)].some(({ name }) => name === "done"), goesOn);
+      const made = [...Deno.readDirSync(dir)].map(({ name }) => name);
+      assert.ok(made.includes("begun"));
+      assert.equal(made.includes("done"), goesOn);
     } finally {
       await Deno.remove(dir, { recursive: true });
     }
