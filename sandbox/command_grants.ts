@@ -9,7 +9,8 @@ import { isAtOrBelow, parentDirectory } from "../base/paths.ts";
 import type { PathLink } from "./composed_root.ts";
 import { elfClosure } from "./elf_closure.ts";
 import type { HostPathGrant } from "./host_paths.ts";
-import type { ExecutablePath } from "./executable_path.ts";
+import { type ExecutablePath, findExecutable } from "./executable_path.ts";
+import { interpreterOf } from "./script_interpreter.ts";
 import type { ShellAllow } from "./shell_allow.ts";
 
 /** The directories of a session that commands see; canonical. */
@@ -157,9 +158,17 @@ function namesOf({ invoked, canonical }: ExecutablePath): PathLink[] {
   }));
 }
 
-/** Files a native tool opens to start: itself, its loader and libraries; canonical. */
-export function nativeToolFiles(program: string): string[] {
-  return elfClosure(program);
+/**
+ * Files a native tool opens to start: itself, its loader and libraries; of one that is a script those of its interpreter,
+ * and of what `env` finds for it, besides. Canonical.
+ *
+ * @param path `PATH` of the launch.
+ */
+export function nativeToolFiles(program: string, path: string): string[] {
+  const interpreter = interpreterOf(program);
+  const programs = interpreter === null ? [program] : [program, interpreter.path];
+  if (interpreter?.path.endsWith("/env")) programs.push(findExecutable(interpreter.name, path)?.canonical ?? "");
+  return [...new Set(programs.filter((each) => each.startsWith("/")).flatMap(elfClosure))];
 }
 
 /** Writable grants, the flag of each saying whether what is written there may run; a directory before what lies in it. */

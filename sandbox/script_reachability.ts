@@ -8,35 +8,8 @@ import type { CapsuleManifest, ContainmentClass } from "../artifact/manifest/cap
 import { MurError } from "../base/errors.ts";
 import { isAtOrBelow } from "../base/paths.ts";
 import { findExecutable } from "./executable_path.ts";
+import { interpreterOf } from "./script_interpreter.ts";
 import { SYSTEM_DIRECTORIES } from "./system_directories.ts";
-
-/** Most bytes of a first line that are read. */
-const MAX_FIRST_LINE = 512;
-
-/**
- * Bare name of the interpreter a script's first line names; `null` when the file is no script.
- *
- * `#!/usr/bin/env -S NAME=value python3 -u` means `python3`; `env` with nothing behind it means `env`.
- */
-export function scriptInterpreter(head: Uint8Array): string | null {
-  if (head[0] !== 0x23 || head[1] !== 0x21) return null;
-  const line = new TextDecoder().decode(head.subarray(2, MAX_FIRST_LINE)).split(/[\r\n]/, 1)[0]!;
-  const [first = "", ...rest] = line.trim().split(/[ \t]+/);
-  const name = first.slice(first.lastIndexOf("/") + 1);
-  if (name !== "env") return name;
-  const named = rest.find((token) => !token.startsWith("-") && !token.includes("="));
-  return named === undefined ? "env" : named.slice(named.lastIndexOf("/") + 1);
-}
-
-function firstBytes(path: string): Uint8Array {
-  const head = new Uint8Array(MAX_FIRST_LINE);
-  try {
-    using file = Deno.openSync(path);
-    return head.subarray(0, file.readSync(head) ?? 0);
-  } catch {
-    return head.subarray(0, 0);
-  }
-}
 
 /**
  * Refuses allowed scripts under a sealed floor whose interpreter's packages nothing declared reaches.
@@ -57,7 +30,7 @@ export function judgeScripts(manifest: CapsuleManifest, floor: ContainmentClass,
     const canonical = findExecutable(entry, path)?.canonical;
     if (canonical === undefined) continue;
     if ([...SYSTEM_DIRECTORIES, ...granted].some((folder) => isAtOrBelow(canonical, folder))) continue;
-    const interpreter = scriptInterpreter(firstBytes(canonical));
+    const interpreter = interpreterOf(canonical)?.name ?? null;
     if (interpreter === null || binaries.has(entry) || binaries.has(interpreter)) continue;
     offenders.push(
       `capabilities.shell.allow grants '${entry}' (${canonical}, a script run by '${interpreter}'), and no grant names ` +

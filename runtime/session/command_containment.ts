@@ -25,6 +25,8 @@ export interface CommandContainmentOptions {
   readonly manifest: CapsuleManifest;
   readonly judgement: ContainmentJudgement;
   readonly paths: SessionPaths;
+  /** `PATH` of the launch. */
+  readonly path: string;
   /** Highest Landlock ABI that is used; `null`: the kernel's own. */
   readonly landlockAbiAtMost?: number | null;
 }
@@ -43,17 +45,20 @@ export class CommandContainment {
   readonly plan: CommandPlan;
   /** `W-SEC-021`, for the launch. */
   readonly warnings: readonly Warning[];
+  readonly #path: string;
   readonly #placeholders: TrustedPlaceholders;
   readonly #scope: CgroupScope | null;
   readonly #native = new Map<string, readonly string[]>();
 
   private constructor(
     plan: CommandPlan,
+    path: string,
     placeholders: TrustedPlaceholders,
     scope: CgroupScope | null,
     warnings: readonly Warning[],
   ) {
     this.plan = plan;
+    this.#path = path;
     this.warnings = warnings;
     this.#placeholders = placeholders;
     this.#scope = scope;
@@ -99,7 +104,7 @@ export class CommandContainment {
         cgroups: scope?.procs ?? [],
         sealed,
       });
-      return new CommandContainment(plan, placeholders, scope, ioWarning(scope));
+      return new CommandContainment(plan, options.path, placeholders, scope, ioWarning(scope));
     } catch (cause) {
       placeholders.remove();
       scope?.remove();
@@ -143,7 +148,7 @@ export class CommandContainment {
 
   #nativeFiles(program: string): readonly string[] {
     let files = this.#native.get(program);
-    if (files === undefined) this.#native.set(program, files = nativeToolFiles(program));
+    if (files === undefined) this.#native.set(program, files = nativeToolFiles(program, this.#path));
     return files;
   }
 }

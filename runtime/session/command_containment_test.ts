@@ -124,6 +124,7 @@ class ContainedSession implements AsyncDisposable {
       manifest,
       judgement,
       paths,
+      path: options.path ?? SEARCH,
       landlockAbiAtMost: options.abi ?? null,
     });
     const control = `${root}/ctl`;

@@ -508,10 +508,10 @@ class AgentSession {
 
   /** Takes the free trusted names and begins to make the network, before anything could start a command. */
   async #containCommands(): Promise<void> {
-    const { manifest, containment: judgement, policy, options } = this.#staged;
+    const { manifest, containment: judgement, policy, options, env } = this.#staged;
     if (!judgement.commands) return;
     const { paths } = this.#directories;
-    const containment = await CommandContainment.prepare({ manifest, judgement, paths });
+    const containment = await CommandContainment.prepare({ manifest, judgement, paths, path: env.get("PATH") ?? "" });
     this.#undo.push(() => containment.close());
     for (const warning of containment.warnings) this.#warnAtLaunch(warning);
     const contained = new ContainedCommands({

@@ -11,7 +11,7 @@ import { processesBelow, type SeenProcess, stillRunning, until } from "../suppor
 import { startRun } from "../support/serving_run.ts";
 
 const sh = (command: string): JsonObject => ({ calls: [{ name: "sh", input: { command } }] });
-const shell = { capabilities: { shell: { allow: ["sh"] } }, lifecycle: { shell_grace_secs: 60 } };
+const shell = { capabilities: { shell: { allow: ["sh", "sleep", "setsid"] } }, lifecycle: { shell_grace_secs: 60 } };
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Kills a run outright when something below it satisfies a condition, and checks that all of it ends. */

@@ -59,20 +59,27 @@ Deno.test("the scope that is explained is the one a session starts with, and exp
       "  declared:  advisory",
       "    - probe-tool (tool): one subtree of the accessible workdir — capabilities.filesystem.scope: notes",
       "    - https://api.example.com",
-      `    - ${project.project}/murmur.yaml (not guarded)`,
+      `    - ${project.project}/murmur.yaml`,
+      "  achieved:  scoped",
     ]
   ) assert.ok(text.stdout.includes(`${line}\n`), line);
   // Warnings that the manifest decides are those of the run.
   const warnings = (stderr: string) => stderr.split("\n").filter((line) => / warning\[/.test(line)).sort();
   // Beside those decided by what is installed and by the host.
-  const launch = /W-SEC-(001|003|018|033|034)\]/;
+  const launch = /W-SEC-(005|018|034)\]/;
   assert.deepEqual(warnings(text.stderr), warnings(ran.stderr).filter((line) => !launch.test(line)));
   assert.ok(warnings(text.stderr).length > 2);
 });
 
 Deno.test("explaining refuses what no launch could mend, reports the rest, and needs nothing installed", async () => {
   const declared: readonly [JsonObject, readonly string[], string | null, RegExp][] = [
-    [capsule({ capabilities: { containment: "sealed" } }), [], null, /mur run would refuse/],
+    [capsule({ capabilities: { containment: "sealed" } }), [], null, /floor met: yes/],
+    [
+      capsule({ capabilities: { filesystem: { workdir_exec: true } } }),
+      ["--containment", "scoped"],
+      null,
+      /mur run would refuse/,
+    ],
     [capsule({ capabilities: { network: { allow: ["a b"] } } }), [], null, /E-CAP-001/],
     [capsule({ artifacts: [toolEntry("not-installed")] }), [], null, /^/],
     [capsule({ capabilities: { plan: { submit: true } } }), [], null, /E-MAN-003/],

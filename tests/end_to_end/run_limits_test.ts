@@ -114,7 +114,7 @@ Deno.test("a continued driver is sent what is new, and the whole again when it s
 
 Deno.test("a work folder over its ceiling ends the session", async () => {
   await using project = await agentProject(capsule({
-    capabilities: { shell: { allow: ["sh"] }, resources: { workdir_max_bytes: 100_000 } },
+    capabilities: { shell: { allow: ["sh", "head", "sleep"] }, resources: { workdir_max_bytes: 100_000 } },
     inference: { max_turns: 100 },
     lifecycle: { shell_grace_secs: 60 },
   }));

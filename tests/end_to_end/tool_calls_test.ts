@@ -16,6 +16,7 @@ import {
   toolEntry,
 } from "../support/agent_project.ts";
 import { packedArtifact } from "../support/packed_artifact.ts";
+import { processesOf, stillRunning, until } from "../support/process_tree.ts";
 
 /** A run whose one turn makes the calls, with their results. */
 async function results(
@@ -29,7 +30,11 @@ async function results(
 const calls = (...made: readonly JsonObject[]): JsonObject => ({ turns: [{ calls: made }, { show: "results" }] });
 const fenced = (tool: string, text: string) => `<untrusted-content source=tool:${tool}>\n${text}\n</untrusted-content>`;
 const sh = (command: string): JsonObject => ({ name: "sh", input: { command } });
-const native = (script: string): JsonObject => ({ name: "native-probe", input: { script } });
+/** A call that plays a script; what it may run is the interpreter alone, so `show` reads a file by itself. */
+const native = (script: string): JsonObject => ({
+  name: "native-probe",
+  input: { script: script.replace(/^show (\S+)/, "while read -r line; do echo $line; done < $1") },
+});
 const probe = (input: JsonObject): JsonObject => ({ name: "probe-tool", input });
 
 Deno.test("a call that may not run is answered with its reason, unfenced, and the session goes on", async () => {
@@ -151,7 +156,7 @@ Deno.test("shell commands: exit codes pass, long output is cut and kept, words a
       sh(`i=0; while [ $i -lt 3000 ]; do echo "line $i of many"; i=$((i+1)); done; echo end >&2`),
       { name: "printf", input: { command: `'%s|' "a b" c\\ d '' "e` } },
       sh("printf '\\377\\033[31m'"),
-      sh('cat; echo "read $?"'),
+      sh('read -r line; echo "read $?"'),
     ),
   }));
   assert.ok(answers.every(({ error }) => !error));
@@ -169,7 +174,7 @@ Deno.test("shell commands: exit codes pass, long output is cut and kept, words a
   assert.match(whole, /line 0 of many\n[\s\S]*line 2999 of many\n/);
   assert.match(answers[3]!.text, /Stdout:\na b\|c d\|e\|\nStderr:/);
   assert.ok(answers[4]!.text.includes("Stdout:\n\ufffd\u001b[31m\n"));
-  assert.match(answers[5]!.text, /Stdout:\nread 0\n/);
+  assert.match(answers[5]!.text, /Stdout:\nread 1\n/);
   assert.deepEqual(run.events("shell").map(({ exit_code }) => exit_code), [7, 137, 0, 0, 0, 0]);
   assert.ok(run.events("shell").every(({ binary }) => String(binary).startsWith("/")));
   assert.ok(Number(run.events("shell")[2]!.stdout_bytes) <= 16_384);
@@ -193,11 +198,11 @@ Deno.test("native tools speak one JSON object, and every other output is taken f
   const { run, results: answers } = await results(project.run({
     workdir: folder,
     task: calls(
-      native("cat passed.json; exit 9"),
-      native("cat failed.json"),
-      native("cat statusless.json"),
-      native("cat unknown.json"),
-      native("cat list.json"),
+      native("show passed.json; exit 9"),
+      native("show failed.json"),
+      native("show statusless.json"),
+      native("show unknown.json"),
+      native("show list.json"),
       native("echo plain text"),
       native("echo plain text; exit 4"),
       native("exit 0"),
@@ -358,26 +363,29 @@ Deno.test("a tool asks nobody outside a task of the door, its chunks and lines g
   assert.equal(answers[7]!.text, fenced("probe-tool", "b"));
 });
 
-/** Ends what a test left running on purpose, by the process id it wrote down. */
-async function endLeftover(path: string): Promise<void> {
-  const pid = Number((await Deno.readTextFile(path)).trim());
-  assert.doesNotThrow(() => Deno.kill(pid, "SIGKILL"), "the abandoned command was not running any more");
+/** Ends what a test left running on purpose, told by its arguments. */
+async function endLeftover(...command: readonly string[]): Promise<void> {
+  const left = processesOf(command);
+  assert.equal(left.length, 1, "the abandoned command was not running any more");
+  Deno.kill(left[0]!.pid, "SIGKILL");
+  // Its helper and its init follow.
+  await until("its processes are gone", () => stillRunning(left).length === 0);
 }
 
 Deno.test("a command that outlasts its grace goes on in the background and is reported at the end", async () => {
   const manifest = (grace: number) =>
     JSON.stringify(capsule({
-      capabilities: { shell: { allow: ["sh"] } },
+      capabilities: { shell: { allow: ["sh", "sleep"] } },
       lifecycle: { shell_grace_secs: grace },
     }));
   await using project = await agentProject(manifest(0));
   await project.write("one/murmur.yaml", manifest(1));
-  const leftover = `${project.root}/pid`;
+  const seconds = String(60 + Math.random());
   const [zero, one] = await Promise.all([
     results(project.run({
       task: {
         turns: [
-          { calls: [sh("echo started; sleep 0.3; echo ended; exit 3"), sh(`echo $$ > '${leftover}'; exec sleep 60`)] },
+          { calls: [sh("echo started; sleep 0.3; echo ended; exit 3"), sh(`exec sleep ${seconds}`)] },
           { delayMs: 1_500, show: "results" },
         ],
       },
@@ -388,7 +396,7 @@ Deno.test("a command that outlasts its grace goes on in the background and is re
       task: calls(sh("sleep 0.2; echo soon"), sh("sleep 5")),
     })),
   ]);
-  await endLeftover(leftover);
+  await endLeftover("sleep", seconds);
 
   const [ended, left] = zero.run.events("shell_detached");
   assert.match(String(ended!.work_id), /^wrk_[0-9a-f]{32}$/);

@@ -167,38 +167,98 @@ Deno.test("a work folder above the runtime's own home hides that home from compo
   assert.ok(!run.result!.includes("sk-hidden"));
 });
 
-Deno.test("beside commands, which nothing holds back yet, the report and a warning say what is not guarded", async () => {
-  await using project = await agentProject(manifest({ capabilities: { shell: { allow: ["sh"] } } }));
+Deno.test("beside commands the trusted files are held by mounts, those that are absent by placeholders", async () => {
+  await using project = await agentProject(
+    manifest({ capabilities: { shell: { allow: ["sh", "mkdir", "rm", "mv", "ln", "chmod", "touch"] } } }),
+  );
   await project.write("prompts/main.md", PROMPT);
   await project.write("skills/local/skill.md", SKILL);
+  const attempts = [
+    "echo x > murmur.yaml",
+    "echo x >> murmur.lock",
+    "echo x > .env",
+    "mkdir .murmur/x",
+    "echo x > roster.yaml",
+    "rm -f prompts/main.md",
+    "mv prompts old",
+    "mv skills/local skills/other",
+    "ln -s /dev/null skills/local/skill.md",
+    "echo y > new && mv -f new murmur.yaml",
+    "chmod 666 murmur.yaml",
+    "touch -d 2001-01-01 murmur.yaml",
+  ];
+  const before = [await project.read("murmur.yaml"), await project.read("prompts/main.md")];
   const [inside, outside] = await Promise.all([
-    project.run({ task: "x", workdir: project.project }),
+    project.run({
+      task: {
+        turns: [
+          { calls: [...attempts, "echo fine > ordinary"].map((command) => ({ name: "sh", input: { command } })) },
+          { show: "results" },
+        ],
+      },
+      workdir: project.project,
+    }),
     project.run({ task: "x" }),
   ]);
+  assert.equal(inside.status, 0, inside.stderr);
+  const codes = shownResults(inside).map(({ text }) => /\nExit code: (\d+)\n/.exec(text)?.[1]);
+  assert.deepEqual(codes, [...attempts.map((_, at) => codes[at] === "0" ? "refused" : codes[at]), "0"]);
+  assert.deepEqual([await project.read("murmur.yaml"), await project.read("prompts/main.md")], before);
+  assert.equal(await project.read("ordinary"), "fine\n");
+  // Placeholders went with the session.
+  for (const name of [".env", ".murmur", "roster.yaml"]) {
+    await assert.rejects(Deno.lstat(`${project.project}/${name}`), Deno.errors.NotFound);
+  }
   const trusted = (run: typeof inside) =>
     (run.events("session_start")[0]!.effective_grants as { trusted_files: JsonObject }).trusted_files;
-  const unguarded = trusted(inside).unguarded as string[];
-  for (const name of ["murmur.yaml", "murmur.lock", "prompts/main.md", "skills/local"]) {
-    assert.ok(unguarded.includes(`${project.project}/${name}`), name);
-  }
-  assert.deepEqual(trusted(inside).guarded, []);
-  assert.match(inside.stderr, /warning\[W-SEC-033\]: [^\n]*murmur\.yaml/);
+  const guarded = trusted(inside).guarded as string[];
+  for (
+    const name of ["murmur.yaml", "murmur.lock", ".env", ".murmur", "roster.yaml", "prompts/main.md", "skills/local"]
+  ) assert.ok(guarded.includes(`${project.project}/${name}`), name);
+  assert.deepEqual(trusted(inside).unguarded, []);
+  assert.ok(!inside.stderr.includes("W-SEC-033"));
   // The default work folder lies below the project, beside these files and not above them.
   assert.deepEqual(trusted(outside), { guarded: [], unguarded: [] });
   assert.ok(!outside.stderr.includes("W-SEC-033"));
 });
 
-Deno.test("beside a native tool too: it is a program, and nothing holds it back yet", async () => {
-  await using project = await agentProject(capsule({ artifacts: [toolEntry("native-probe")] }));
+Deno.test("a trusted name that is a link can't be held: it is told, and caps the class", async () => {
+  await using project = await agentProject(manifest({ capabilities: { shell: { allow: ["sh"] } } }));
+  await project.write("prompts/main.md", PROMPT);
+  await project.write("elsewhere/skill.md", SKILL);
+  await Deno.mkdir(`${project.project}/skills`);
+  await Deno.symlink("../elsewhere", `${project.project}/skills/local`);
   const run = await project.run({ task: "x", workdir: project.project });
   assert.equal(run.status, 0, run.stderr);
   const grants = run.events("session_start")[0]!.effective_grants as Record<string, JsonObject>;
-  assert.deepEqual(grants.trusted_files!.guarded, []);
-  assert.ok((grants.trusted_files!.unguarded as string[]).includes(`${project.project}/murmur.yaml`));
-  assert.equal(grants.aggregate_limits!.mechanism, "sampling");
-  for (const code of ["W-SEC-001", "W-SEC-033", "W-SEC-034"]) assert.ok(run.stderr.includes(`warning[${code}]`), code);
-  assert.match(run.stderr, /W-SEC-001\]: of the tools, 'native-probe' run natively/);
+  assert.deepEqual(grants.trusted_files!.unguarded, [`${project.project}/skills/local`]);
+  assert.equal(run.events("session_start")[0]!.containment_achieved, "advisory");
+  assert.match(run.stderr, /warning\[W-SEC-033\]: [^\n]*skills\/local/);
+  const refused = await project.run({ task: "x", workdir: project.project, args: ["--containment", "scoped"] });
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /^error\[E-CAP-003\]: [^\n]*skills\/local/m);
+});
 
+Deno.test("beside a native tool too: it is a program like any other", async () => {
+  await using project = await agentProject(capsule({ artifacts: [toolEntry("native-probe")] }));
+  const before = await project.read("murmur.yaml");
+  const run = await project.run({
+    task: {
+      turns: [{ calls: [{ name: "native-probe", input: { script: "echo x > murmur.yaml; echo wrote > own" } }] }, {
+        show: "results",
+      }],
+    },
+    workdir: project.project,
+  });
+  assert.equal(await project.read("murmur.yaml"), before);
+  assert.equal(await project.read("own"), "wrote\n");
+  assert.equal(run.status, 0, run.stderr);
+  const grants = run.events("session_start")[0]!.effective_grants as Record<string, JsonObject>;
+  assert.deepEqual(grants.trusted_files!.unguarded, []);
+  assert.ok((grants.trusted_files!.guarded as string[]).includes(`${project.project}/murmur.yaml`));
+  assert.match(run.stderr, /W-SEC-005\]: of the tools, 'native-probe' run natively/);
+  // Only what no group of the kernel's can hold is refused.
+  if (["cgroup-v1", "cgroup-v2"].includes(String(grants.aggregate_limits!.mechanism))) return;
   await project.write(
     "murmur.yaml",
     JSON.stringify(

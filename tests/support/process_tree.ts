@@ -53,6 +53,18 @@ export function processesBelow(pid: number): SeenProcess[] {
   return below;
 }
 
+/** Every process of this machine with these arguments, its program's name first. */
+export function processesOf(command: readonly string[]): SeenProcess[] {
+  const wanted = `${command.join("\0")}\0`;
+  return allProcesses().filter(({ pid }) => {
+    try {
+      return Deno.readTextFileSync(`/proc/${pid}/cmdline`) === wanted;
+    } catch {
+      return false;
+    }
+  });
+}
+
 /** Those that still run. One that only waits to be reaped does not. */
 export function stillRunning(processes: readonly SeenProcess[]): SeenProcess[] {
   return processes.filter(({ pid, start }) => {
