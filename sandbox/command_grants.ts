@@ -45,30 +45,57 @@ export interface CommandGrants {
   readonly interpreterRuntime: readonly InterpreterDirectory[];
   readonly stagedRuntime: readonly StagedTree[];
   readonly hostPaths: readonly Pick<HostPathGrant, "path" | "access">[];
-  /** Files and directories that name resolution and TLS read; empty without `network.allow`. */
-  readonly networkFiles: readonly NetworkFile[];
+  /** Host files and directories that programs read besides. */
+  readonly hostFiles: readonly HostFile[];
+  /** Canonical path of the host's `resolv.conf`; `null` without one, and for who may use no network. */
+  readonly resolvConf: string | null;
   /** Names of granted things that differ from their canonical paths. */
   readonly links: readonly PathLink[];
   readonly unixSockets: boolean;
 }
 
-/** A host file or directory that network programs read (spec containment 21, O6). */
-export interface NetworkFile {
+/**
+ * A host file or directory that allowed programs read besides their own (spec containment 21, O6): what name resolution and
+ * TLS need, for who may use the network, and configuration that a program dies without when its reading is denied.
+ */
+export interface HostFile {
   readonly path: string;
   readonly kind: "directory" | "file";
-  readonly purpose: "name resolution" | "trust store";
+  readonly purpose: "name resolution" | "trust store" | "program configuration";
 }
 
-const NAME_RESOLUTION = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf"] as const;
+/** The resolver's configuration. Commands see one of the runtime's own in its place. */
+const RESOLV_CONF = "/etc/resolv.conf";
+
+const NAME_RESOLUTION = [RESOLV_CONF, "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf"] as const;
 const TRUST_STORES = ["/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates"] as const;
 
-/** Those of the files of network programs that this host has. */
-export function findNetworkFiles(): NetworkFile[] {
-  const found = (purpose: NetworkFile["purpose"]) => (path: string): NetworkFile[] => {
+/**
+ * Where these exist and are denied, git, and node and other programs on OpenSSL, end before they have done anything;
+ * where they are absent they go on. Whole machines share them, so they are given only when everyone may read them.
+ */
+const PROGRAM_CONFIGURATION = ["/etc/gitconfig", "/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf"] as const;
+
+/** Those of the files that this host has. */
+export function findHostFiles(network: boolean): HostFile[] {
+  const found = (purpose: HostFile["purpose"]) => (path: string): HostFile[] => {
     const kind = kindOf(path);
     return kind === null ? [] : [{ path, kind, purpose }];
   };
-  return [...NAME_RESOLUTION.flatMap(found("name resolution")), ...TRUST_STORES.flatMap(found("trust store"))];
+  return [
+    ...(network ? NAME_RESOLUTION.flatMap(found("name resolution")) : []),
+    ...(network ? TRUST_STORES.flatMap(found("trust store")) : []),
+    ...PROGRAM_CONFIGURATION.filter(isPublicFile).flatMap(found("program configuration")),
+  ];
+}
+
+function isPublicFile(path: string): boolean {
+  try {
+    const { isFile, mode } = Deno.statSync(path);
+    return isFile && ((mode ?? 0) & 0o004) !== 0;
+  } catch {
+    return false;
+  }
 }
 
 function kindOf(path: string): "directory" | "file" | null {
@@ -139,7 +166,8 @@ export function resolveGrants(capabilities: Capabilities, sources: GrantSources)
     interpreterRuntime,
     stagedRuntime,
     hostPaths,
-    networkFiles: capabilities.networkAllow.length > 0 ? findNetworkFiles() : [],
+    hostFiles: findHostFiles(capabilities.networkAllow.length > 0),
+    resolvConf: capabilities.networkAllow.length > 0 ? canonicalOf(RESOLV_CONF) : null,
     links,
     unixSockets: capabilities.unixSockets,
   };

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { parseCapsuleManifest } from "../artifact/manifest/parse_capsule_manifest.ts";
 import { withTempDir } from "../tests/support/cli_context.ts";
-import { executableDirectories, findNetworkFiles, resolveGrants, writableGrants } from "./command_grants.ts";
+import { executableDirectories, findHostFiles, resolveGrants, writableGrants } from "./command_grants.ts";
 import { resolveShellAllow } from "./shell_allow.ts";
-
-const PATH = "/usr/bin:/bin";
 
 Deno.test("an allowed name may run every match, its loader and libraries, and nothing made later", async () => {
   await withTempDir(async (made) => {
@@ -53,7 +51,8 @@ Deno.test("grants are looked up once, under their canonical paths, with the name
     assert.equal(grants.directories.workdir, `${dir}/work`);
     assert.deepEqual(grants.interpreterRuntime, [{ canonical: `${dir}/py`, listDir: false, kind: "directory" }]);
     assert.deepEqual(grants.stagedRuntime, [{ path: `${dir}/gone`, kind: "directory" }], "missing, so that it fails");
-    assert.deepEqual(grants.networkFiles, [], "no network was granted");
+    assert.deepEqual(grants.hostFiles.filter(({ purpose }) => purpose !== "program configuration"), []);
+    assert.equal(grants.resolvConf, null, "no network was granted");
     const sh = await Deno.realPath("/bin/sh");
     assert.deepEqual(grants.links, [
       { path: `${dir}/python`, target: `${dir}/py`, kind: "directory", inCanonicalDirectory: false },
@@ -69,12 +68,15 @@ Deno.test("grants are looked up once, under their canonical paths, with the name
   });
 });
 
-Deno.test("files of network programs are granted as far as this host has them", () => {
-  for (const { path, kind } of findNetworkFiles()) {
+Deno.test("files of the host are granted as far as it has them, those of the network to who may use it", () => {
+  const [with_, without] = [findHostFiles(true), findHostFiles(false)];
+  for (const { path, kind, purpose } of with_) {
     assert.equal(kind === "directory", Deno.statSync(path).isDirectory);
     assert.match(path, /^\/etc\/|^\/usr\/share\/ca-certificates$/);
+    if (purpose === "program configuration") assert.ok((Deno.statSync(path).mode! & 0o004) !== 0, "everyone's to read");
   }
-  assert.ok(resolveShellAllow(["sh"], PATH).execute.length > 0);
+  assert.ok(with_.some(({ purpose }) => purpose === "name resolution"));
+  assert.deepEqual(without, with_.filter(({ purpose }) => purpose === "program configuration"));
 });
 
 Deno.test("a composed root gets the directories of what may run, and of what lies beside its own parts the file alone", () => {

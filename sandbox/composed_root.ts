@@ -19,7 +19,6 @@ const ETC_FILES = [
   "ld.so.cache",
   "ld.so.conf",
   "ca-certificates.conf",
-  "resolv.conf",
   "hosts",
   "nsswitch.conf",
   "localtime",
@@ -27,7 +26,7 @@ const ETC_FILES = [
 ] as const;
 
 /** Files of `/etc` that the runtime writes itself. */
-export const SYNTHETIC_FILES = ["passwd", "group"] as const;
+export const SYNTHETIC_FILES = ["passwd", "group", "resolv.conf"] as const;
 
 /** Device nodes of a composed root, and whether they may be written. */
 export const ROOT_DEVICES: readonly { readonly path: string; readonly writable: boolean }[] = [
@@ -109,7 +108,7 @@ export interface PathLink {
 export interface RootRequest {
   readonly host: HostRoot;
   readonly binds: readonly RootBind[];
-  /** Directory of the synthetic `passwd` and `group`. */
+  /** Directory of the files that the runtime writes itself. */
   readonly syntheticEtc: string;
   /** `<records>/tmp`. */
   readonly temporary: string;
@@ -265,6 +264,12 @@ class RootSteps {
     return [...this.#links].some((link) => isAtOrBelow(path, link));
   }
 }
+
+/**
+ * Where commands ask for names: the session's own relay, which takes what is sent to any address. The host's file may name
+ * servers over IPv6, which nothing in a session's network can reach, or a search list that no rule allows.
+ */
+export const RESOLVER_CONFIGURATION = "nameserver 127.0.0.1\n";
 
 /** The synthetic `passwd` and `group`: no account of the host's is in them (spec containment 5.2). */
 export interface SyntheticAccounts {

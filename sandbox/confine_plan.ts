@@ -7,7 +7,7 @@
 import { MurError } from "../base/errors.ts";
 import { isAtOrBelow, parentDirectory } from "../base/paths.ts";
 import { type CommandGrants, executableDirectories, writableGrants } from "./command_grants.ts";
-import { composedRoot, type HostRoot, ROOT_DEVICES, type RootBind } from "./composed_root.ts";
+import { composedRoot, type HostRoot, ROOT_DEVICES, type RootBind, SYNTHETIC_FILES } from "./composed_root.ts";
 import type {
   CommandRecord,
   ConfineTier,
@@ -41,12 +41,10 @@ export interface PlanFacts {
   readonly watch: ReadonlyMap<WatchedLimit, number>;
   /** `cgroup.procs` files to join. */
   readonly cgroups: readonly string[];
+  /** `~/.murmur/sessions/<id>/sealed-etc`: files of `/etc` that the runtime writes; canonical. */
+  readonly syntheticEtc: string;
   /** Needed by the tier `sealed` alone. */
-  readonly sealed: {
-    readonly host: HostRoot;
-    /** `~/.murmur/sessions/<id>/sealed-etc`; canonical. */
-    readonly syntheticEtc: string;
-  } | null;
+  readonly hostRoot: HostRoot | null;
 }
 
 /** A session's plan. */
@@ -98,12 +96,15 @@ export function planCommands(facts: PlanFacts): CommandPlan {
   }
   if (tier === "full" || tier === "sealed") {
     if (facts.landlockAbiAtMost !== null) records.push({ op: "abi", atMost: facts.landlockAbiAtMost });
-    records.push(...filesystemRules(grants, tier, facts.sealed?.syntheticEtc ?? null));
+    records.push(...filesystemRules(grants, tier, facts.syntheticEtc));
   }
   if (tier === "sealed") {
     records.push(...facts.protect, ...sealedRoot(facts));
   } else if (tier !== "env" && facts.privateMounts) {
     records.push({ op: "mounts", own: true }, ...hostMounts(grants, temporary), ...facts.protect);
+    if (grants.resolvConf !== null) {
+      records.push({ op: "cover", source: `${facts.syntheticEtc}/resolv.conf`, path: grants.resolvConf });
+    }
   }
   records.push({ op: "cwd", path: directories.workdir });
   return {
@@ -152,9 +153,9 @@ const FULL_DEVICES = [["DRW", "/dev/null"], ["R", "/dev/zero"], ["R", "/dev/uran
 export function filesystemRules(
   grants: CommandGrants,
   tier: "full" | "sealed",
-  syntheticEtc: string | null,
+  syntheticEtc: string,
 ): RuleRecord[] {
-  const { directories, networkFiles } = grants;
+  const { directories, hostFiles, resolvConf } = grants;
   const own = grants.workdirExec ? "WX" : "W";
   const rules = [
     rule(own, "req", directories.workdir),
@@ -167,7 +168,9 @@ export function filesystemRules(
     ...grants.hostPaths.map(({ path, access }) => rule(access === "read" ? "RL" : "W", "req", path)),
   ];
   if (tier === "full") {
-    rules.push(...networkFiles.map(({ path, kind }) => rule(kind === "directory" ? "RL" : "R", "opt", path)));
+    rules.push(...hostFiles.map(({ path, kind }) => rule(kind === "directory" ? "RL" : "R", "opt", path)));
+    // Where it cannot be mounted over the host's, nobody asks for it.
+    if (resolvConf !== null) rules.push(rule("R", "req", `${syntheticEtc}/resolv.conf`));
     rules.push(...FULL_DEVICES.map(([rights, path]) => rule(rights, "opt", path)));
   } else {
     rules.push(
@@ -177,9 +180,7 @@ export function filesystemRules(
       ...ETC_RULES.map(([rights, path]) => rule(rights, "opt", path)),
       ...ROOT_DEVICES.map(({ path, writable }) => rule(writable ? "DRW" : "R", "opt", path)),
     );
-    if (syntheticEtc !== null) {
-      rules.push(rule("R", "req", `${syntheticEtc}/passwd`), rule("R", "req", `${syntheticEtc}/group`));
-    }
+    rules.push(...SYNTHETIC_FILES.map((name) => rule("R", "req", `${syntheticEtc}/${name}`)));
   }
   const seen = new Map<string, RuleRecord>();
   for (const each of rules) {
@@ -199,7 +200,6 @@ const ETC_RULES: readonly (readonly [RightSet, string])[] = [
   ["R", "/etc/ld.so.cache"],
   ["R", "/etc/ld.so.conf"],
   ["R", "/etc/ca-certificates.conf"],
-  ["R", "/etc/resolv.conf"],
   ["R", "/etc/hosts"],
   ["R", "/etc/nsswitch.conf"],
   ["R", "/etc/localtime"],
@@ -253,7 +253,7 @@ function rebound(grants: CommandGrants, writable: readonly string[], mapped: boo
 
 /** The composed root of a session. */
 function sealedRoot(facts: PlanFacts): RootRecord[] {
-  const { grants, sealed } = facts;
+  const { grants, hostRoot, syntheticEtc } = facts;
   const { directories } = grants;
   const writable = grants.workdirExec ? "rwx" : "rw";
   const bind = (
@@ -264,8 +264,8 @@ function sealedRoot(facts: PlanFacts): RootRecord[] {
   ): RootBind => ({ target, access, presence, kind });
   const system = (path: string) => SYSTEM_DIRECTORIES.some((directory) => isAtOrBelow(path, directory));
   return composedRoot({
-    host: sealed!.host,
-    syntheticEtc: sealed!.syntheticEtc,
+    host: hostRoot!,
+    syntheticEtc,
     temporary: `${directories.records}/tmp`,
     executableTemporary: grants.workdirExec,
     workdir: directories.workdir,

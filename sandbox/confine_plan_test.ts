@@ -28,7 +28,8 @@ const GRANTS: CommandGrants = {
   interpreterRuntime: [],
   stagedRuntime: [],
   hostPaths: [],
-  networkFiles: [],
+  hostFiles: [],
+  resolvConf: null,
   links: [],
   unixSockets: false,
 };
@@ -45,7 +46,8 @@ const FACTS: PlanFacts = {
   rlimits: { nofile: 1024 },
   watch: new Map([["memory_bytes", 5]]),
   cgroups: [],
-  sealed: { host: HOST, syntheticEtc: "/home/u/.murmur/sessions/s/sealed-etc" },
+  hostRoot: HOST,
+  syntheticEtc: "/home/u/.murmur/sessions/s/sealed-etc",
 };
 
 const TIERS: readonly ConfineTier[] = ["sealed", "full", "seccomp", "env"];
@@ -86,7 +88,7 @@ Deno.test("the rules of the full tier are those of the table, and a native tool 
       { canonical: "/opt/px", listDir: false, kind: "directory" },
     ],
     hostPaths: [{ path: "/data", access: "read" }, { path: "/share", access: "read-write" }],
-    networkFiles: [
+    hostFiles: [
       { path: "/etc/hosts", kind: "file", purpose: "name resolution" },
       { path: "/etc/ssl", kind: "directory", purpose: "trust store" },
     ],
@@ -118,6 +120,19 @@ Deno.test("the rules of the full tier are those of the table, and a native tool 
     join: null,
   });
   assert.deepEqual(rules(tool), [...expected, "RX req /t/tool", "RX req /usr/lib64/libz.so.1"]);
+});
+
+Deno.test("who may use the network asks the session's own relay for names, wherever the host's file points", () => {
+  const own = "/home/u/.murmur/sessions/s/sealed-etc/resolv.conf";
+  for (const tier of ["full", "seccomp"] as const) {
+    const covers = (resolvConf: string | null, privateMounts: boolean) =>
+      ofOp(records(facts(tier, { resolvConf }, { privateMounts })), "cover");
+    assert.deepEqual(covers("/run/x/resolv.conf", true), [{ op: "cover", source: own, path: "/run/x/resolv.conf" }]);
+    assert.deepEqual(covers("/run/x/resolv.conf", false), []);
+    assert.deepEqual(covers(null, true), []);
+  }
+  const rules = ofOp(records(facts("full", { resolvConf: "/etc/resolv.conf" })), "rule");
+  assert.deepEqual(rules.filter(({ path }) => path === own), [{ op: "rule", rights: "R", presence: "req", path: own }]);
 });
 
 Deno.test("a sealed root is put together in an order in which nothing hides what was laid before", () => {
@@ -182,6 +197,8 @@ Deno.test("a sealed root is put together in an order in which nothing hides what
     "ro opt /etc/hosts",
     "mkfile /etc/passwd",
     `ro req ${etc}/passwd on /etc/passwd`,
+    "mkfile /etc/resolv.conf",
+    `ro req ${etc}/resolv.conf on /etc/resolv.conf`,
     "mkdir /etc/ssl",
     "ro opt /etc/ssl",
     "mkdir /home",
@@ -214,7 +231,7 @@ Deno.test("a sealed root is put together in an order in which nothing hides what
 });
 
 Deno.test("no candidate for the base means a named error, and so does a work folder that is the root", () => {
-  const none = facts("sealed", {}, { sealed: { host: { ...HOST, bases: [] }, syntheticEtc: "/x/etc" } });
+  const none = facts("sealed", {}, { hostRoot: { ...HOST, bases: [] } });
   assert.throws(() => planCommands(none), { code: "E-RUN-014", message: /^sealed-root: base failed: / });
   for (const tier of ["sealed", "full", "seccomp"] as const) {
     const root = facts(tier, { directories: { ...GRANTS.directories, workdir: "/" } });
@@ -280,7 +297,8 @@ const grants: fc.Arbitrary<CommandGrants> = fc.record({
       maxLength: 2,
     },
   ),
-  networkFiles: fc.constant([]),
+  hostFiles: fc.constant([]),
+  resolvConf: fc.constantFrom(null, "/etc/resolv.conf", "/run/resolve/stub-resolv.conf"),
   links: fc.array(
     fc.record({ path, target: path, kind: fc.constant<"file">("file"), inCanonicalDirectory: fc.boolean() }),
     { maxLength: 2 },
@@ -296,7 +314,8 @@ const anyFacts = fc.record({
   tier,
   privateMounts,
   grants,
-  sealed: { host: { ...HOST, bases: ["/mnt"] }, syntheticEtc: "/s/sealed-etc" },
+  hostRoot: { ...HOST, bases: ["/mnt"] },
+  syntheticEtc: "/s/sealed-etc",
 }));
 
 /** Paths a session may write, whatever the tier. */

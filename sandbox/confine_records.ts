@@ -3,7 +3,7 @@
  * an operation with its operands, already decided and resolved (spec containment 19.3). The helper checks every one of
  * them before it forks and refuses the whole list for one it does not know.
  *
- * Every path is absolute. `rw`, `protect`, `rebind`, `tmpmap`, `base` and targets of the composed root are canonical as
+ * Every path is absolute. `rw`, `protect`, `rebind`, `cover`, `tmpmap`, `base` and targets of the composed root are canonical as
  * well: the helper follows no symbolic link in them, since the agent may have put one there.
  *
  * @module
@@ -96,6 +96,8 @@ export type CommandRecord =
    * false), since the runtime keeps a command's own words there.
    */
   | { readonly op: "rebind"; readonly exec: boolean; readonly path: string }
+  /** A file that is mounted over another, read-only and not to be run, on the tiers without a composed root. */
+  | { readonly op: "cover"; readonly source: string; readonly path: string }
   /** The folder that becomes `/tmp`, on the tiers without a composed root. */
   | { readonly op: "tmpmap"; readonly exec: boolean; readonly path: string }
   /**
@@ -144,6 +146,8 @@ function operands(record: ConfineRecord): readonly (string | number)[] {
     case "rebind":
     case "tmpmap":
       return [record.exec ? "exec" : "noexec", record.path];
+    case "cover":
+      return [record.source, record.path];
     case "protect":
       return [record.how, record.path];
     case "symlink":

@@ -89,9 +89,9 @@ artifacts:
     runtime: driver
     gateway: { endpoint: ${address}, ${key} }
 
-# What it may touch. Commands run in its work folder, without network.
+# What it may touch. Commands run in its work folder, without network; a script of sh runs what is named here besides.
 capabilities:
-  shell: { allow: [sh] }
+  shell: { allow: [sh, ls, cat, head, tail, grep, sed, find, sort, wc, mkdir, cp, mv, rm] }
 
 # Ends after one task. To keep it running and send it tasks with mur send:
 #   lifecycle: { task_acceptance: queue, after_task: sleep, queue_depth: 8 }

@@ -11,7 +11,7 @@ import { parentDirectory } from "../../base/paths.ts";
 import { watchedLimits } from "../../sandbox/aggregate_limits.ts";
 import { type CgroupScope, createCgroupScope, type ScopeCounters } from "../../sandbox/cgroup_scope.ts";
 import { nativeToolFiles, resolveGrants } from "../../sandbox/command_grants.ts";
-import { readHostRoot, syntheticAccounts } from "../../sandbox/composed_root.ts";
+import { readHostRoot, RESOLVER_CONFIGURATION, syntheticAccounts } from "../../sandbox/composed_root.ts";
 import { type CommandPlan, commandRecords, planCommands } from "../../sandbox/confine_plan.ts";
 import type { CommandRecord, JoinRecord } from "../../sandbox/confine_records.ts";
 import type { ExecutablePath } from "../../sandbox/executable_path.ts";
@@ -87,9 +87,6 @@ export class CommandContainment {
         hostPaths,
         hostPathLinks,
       });
-      const sealed = decision.tier === "sealed"
-        ? { host: readHostRoot(), syntheticEtc: writeAccounts(paths, `${grants.directories.records}/home`) }
-        : null;
       const plan = planCommands({
         tier: decision.tier,
         privateMounts: decision.privateMounts,
@@ -102,7 +99,8 @@ export class CommandContainment {
         rlimits: processRlimits(capabilities.resources, taskBaseline()),
         watch: watchedLimits(capabilities.resources, aggregate),
         cgroups: scope?.procs ?? [],
-        sealed,
+        syntheticEtc: writeEtc(paths, decision.tier === "sealed" ? `${grants.directories.records}/home` : null),
+        hostRoot: decision.tier === "sealed" ? readHostRoot() : null,
       });
       return new CommandContainment(plan, options.path, placeholders, scope, ioWarning(scope));
     } catch (cause) {
@@ -180,12 +178,17 @@ function ioWarning(scope: CgroupScope | null): Warning[] {
   }];
 }
 
-/** Writes the synthetic accounts into the scratch directory. Answers their directory. */
-function writeAccounts(paths: SessionPaths, home: string): string {
-  const accounts = syntheticAccounts(Deno.uid() ?? 0, Deno.gid() ?? 0, home);
+/**
+ * Writes the files of `/etc` that are the session's own into the scratch directory.
+ *
+ * @param home That of the accounts; `null` where the host's are seen.
+ * @returns Their directory.
+ */
+function writeEtc(paths: SessionPaths, home: string | null): string {
+  const accounts = home === null ? {} : syntheticAccounts(Deno.uid() ?? 0, Deno.gid() ?? 0, home);
   const directory = `${Deno.realPathSync(paths.scratch)}/sealed-etc`;
   Deno.mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (const [name, text] of Object.entries(accounts)) {
+  for (const [name, text] of Object.entries({ ...accounts, "resolv.conf": RESOLVER_CONFIGURATION })) {
     // Emptied and written again, not replaced: the rule and the bind name this very file.
     Deno.writeTextFileSync(`${directory}/${name}`, text, { mode: 0o644 });
   }

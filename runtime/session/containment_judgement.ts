@@ -21,7 +21,7 @@ import {
 } from "../../sandbox/aggregate_limits.ts";
 import { canonicalPlace } from "../../sandbox/canonical_place.ts";
 import { probeAggregateHost } from "../../sandbox/cgroup_scope.ts";
-import { findNetworkFiles, type NetworkFile } from "../../sandbox/command_grants.ts";
+import { findHostFiles, type HostFile } from "../../sandbox/command_grants.ts";
 import type { PathLink } from "../../sandbox/composed_root.ts";
 import { compilerHelperWarnings } from "../../sandbox/compiler_helpers.ts";
 import { type ContainmentDecision, decideContainment, egressRefusal } from "../../sandbox/containment_class.ts";
@@ -74,8 +74,8 @@ export interface ContainmentJudgement {
   readonly guards: TrustedGuards;
   /** Canonical, or as it will be; `null` for one of the session's own. */
   readonly workdir: string | null;
-  /** Granted to commands for reading since they may use the network. */
-  readonly networkFiles: readonly NetworkFile[];
+  /** Files of the host that commands may read besides what is granted to them. */
+  readonly hostFiles: readonly HostFile[];
   /** Why the launch is refused, in the order of the checks; empty when it is not. */
   readonly refusals: readonly MurError[];
   readonly stagingWarnings: readonly Warning[];
@@ -135,7 +135,7 @@ export async function judgeContainment(inputs: ContainmentInputs): Promise<Conta
     hostPathLinks: links,
     guards,
     workdir,
-    networkFiles: decision.tier === "full" && capabilities.networkAllow.length > 0 ? findNetworkFiles() : [],
+    hostFiles: decision.tier === "full" && commands ? findHostFiles(capabilities.networkAllow.length > 0) : [],
     refusals: [
       decision.refusal,
       refusalOf(() => judgeStagedRuntime(manifest, floor)),

@@ -178,7 +178,10 @@ Deno.test("network files are granted on the full tier to who may use the network
   const network = "{ shell: { allow: [sh] }, network: { allow: [example.com] } }";
   const files = async (given: Case) => {
     let count = 0;
-    await judged(() => given, ({ networkFiles }) => void (count = networkFiles.length));
+    await judged(
+      () => given,
+      ({ hostFiles }) => void (count = hostFiles.filter(({ purpose }) => purpose !== "program configuration").length),
+    );
     return count;
   };
   assert.ok(await files({ capabilities: network }) > 0);

@@ -29,7 +29,7 @@ const RESTRICTIONS: Readonly<Record<ContainmentClass, string>> = {
 /** The report as a JSON object, its keys in the order of spec containment 16.2. */
 export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonObject {
   const { capabilities } = manifest;
-  const { decision, aggregate, hostPaths, networkFiles, guards, workdir } = facts.judgement;
+  const { decision, aggregate, hostPaths, hostFiles, guards, workdir } = facts.judgement;
   const tier = TIER_NAMES[decision.tier];
   const report: { [key: string]: JsonValue } = {
     declared_containment: decision.floor,
@@ -38,7 +38,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     floor_met: decision.shortfall === null,
   };
   if (decision.shortfall !== null) report.shortfall_reason = decision.shortfall;
-  const purpose = (wanted: string) => networkFiles.filter(({ purpose }) => purpose === wanted).map(({ path }) => path);
+  const purpose = (wanted: string) => hostFiles.filter(({ purpose }) => purpose === wanted).map(({ path }) => path);
   return {
     ...report,
     enforcement_tier: tier,
@@ -119,6 +119,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     },
     trusted_files: { guarded: decision.guarded, unguarded: decision.unguarded },
     component_host: facts.componentHost,
+    program_configuration: purpose("program configuration"),
   };
 }
 
@@ -258,6 +259,7 @@ export function scopeText(report: JsonObject): string {
     ...list("host paths", objects(report.host_paths).map(hostPathLine)),
     ...list("trust store", strings(report.trust_store)),
     ...list("name resolution", strings(report.name_resolution)),
+    ...list("program configuration", strings(report.program_configuration)),
     ...list("trusted files", [
       ...strings(trusted.guarded),
       ...strings(trusted.unguarded).map((path) => `${path} (not guarded)`),

@@ -20,7 +20,7 @@ const PROBE: HostProbe = {
   usernsGrant: "apparmor_absent",
 };
 const KEYS =
-  "declared_containment achieved_containment host_containment floor_met enforcement_tier routes userns_grant landlock_abi filesystem_scope workdir_exec read_only_paths read_only_advisory_for preopens network_allow unix_sockets shell_allow spawn_allow spawn_workdir_snapshot parent_workdir images env_allow plan_submit install_skill install_tool install_from interpreter_runtime_grants derived_interpreter_runtime trust_store declared_needs pinned_programs name_resolution host_paths exports_files peer_files peer_tasks peer_fetch_allow state_stores configured_artifacts staged_runtime_grants runtime_writes io_max filesystem_boundary private_mounts pid_namespace aggregate_limits trusted_files component_host"
+  "declared_containment achieved_containment host_containment floor_met enforcement_tier routes userns_grant landlock_abi filesystem_scope workdir_exec read_only_paths read_only_advisory_for preopens network_allow unix_sockets shell_allow spawn_allow spawn_workdir_snapshot parent_workdir images env_allow plan_submit install_skill install_tool install_from interpreter_runtime_grants derived_interpreter_runtime trust_store declared_needs pinned_programs name_resolution host_paths exports_files peer_files peer_tasks peer_fetch_allow state_stores configured_artifacts staged_runtime_grants runtime_writes io_max filesystem_boundary private_mounts pid_namespace aggregate_limits trusted_files component_host program_configuration"
     .split(" ");
 
 interface Case {
@@ -57,7 +57,7 @@ function report({ capabilities = "{ shell: { allow: [git] } }", floor = "advisor
     hostPathLinks: [],
     guards: { protect: [], placeholders: [], trusted: [], unguardable: [] },
     workdir: "/w",
-    networkFiles: [],
+    hostFiles: [],
     refusals: [],
     stagingWarnings: [],
     launchWarnings: [],
@@ -111,6 +111,7 @@ Effective grants
   host paths: <none>
   trust store: <none>
   name resolution: <none>
+  program configuration: <none>
   trusted files:
     - /w/.env
 
@@ -168,9 +169,10 @@ Deno.test("host paths, network files, placeholders and weaker limits are told in
     unguardable: ["/w/link"],
     judgement: {
       hostPaths: [{ path: "/data", access: "read", credentials: ["/data/.ssh"] }],
-      networkFiles: [
+      hostFiles: [
         { path: "/etc/hosts", kind: "file", purpose: "name resolution" },
         { path: "/etc/ssl", kind: "directory", purpose: "trust store" },
+        { path: "/etc/gitconfig", kind: "file", purpose: "program configuration" },
       ],
       guards: {
         protect: [],
@@ -185,7 +187,11 @@ Deno.test("host paths, network files, placeholders and weaker limits are told in
     },
   });
   assert.deepEqual(given.host_paths, [{ path: "/data", access: "read", credentials: ["/data/.ssh"] }]);
-  assert.deepEqual([given.name_resolution, given.trust_store], [["/etc/hosts"], ["/etc/ssl"]]);
+  assert.deepEqual([given.name_resolution, given.trust_store, given.program_configuration], [
+    ["/etc/hosts"],
+    ["/etc/ssl"],
+    ["/etc/gitconfig"],
+  ]);
   assert.deepEqual(given.runtime_writes, [
     { path: ".env", kind: "file", scope: "accessible", condition: "workdir-provided" },
   ]);

@@ -134,10 +134,16 @@ static int make_place(int root, const char *below, int directory) {
 }
 
 static int keeps_tree(const struct record *record) {
-  return record->operation == OP_RW || record->operation == OP_REBIND || record->operation == OP_TMPMAP;
+  return record->operation == OP_RW || record->operation == OP_REBIND || record->operation == OP_COVER ||
+         record->operation == OP_TMPMAP;
 }
 
+/* Where its tree goes; a folder for /tmp is named by where it comes from. */
 static const char *path_of(const struct record *record) { return record->text[1]; }
+
+static const char *source_of(const struct record *record) {
+  return record->text[record->operation == OP_COVER ? 0 : 1];
+}
 
 static int lay_tree(const struct record *record, int tree, int tmp) {
   const char *path = path_of(record);
@@ -174,13 +180,14 @@ static int enter_host_tree(const struct spec *spec, struct failure *failure) {
   for (size_t i = 0; i < spec->count; i++) {
     const struct record *record = &spec->records[i];
     if (!keeps_tree(record)) continue;
-    int place = open_place(AT_FDCWD, path_of(record), O_PATH, RESOLVE_NO_LINKS);
+    int place = open_place(AT_FDCWD, source_of(record), O_PATH, RESOLVE_NO_LINKS);
     trees[i] = place < 0 ? -1 : copy_tree(place, "");
-    uint64_t attributes = writable_attributes((enum execution)record->value[0]);
+    uint64_t attributes =
+        writable_attributes(record->operation == OP_COVER ? NOT_EXECUTABLE : (enum execution)record->value[0]);
     /* What the runtime writes down for a command is the command's own words: it must not run either. */
-    if (record->operation == OP_REBIND) attributes |= ATTRIBUTE_RDONLY;
+    if (record->operation == OP_REBIND || record->operation == OP_COVER) attributes |= ATTRIBUTE_RDONLY;
     if (trees[i] < 0 || set_attributes(trees[i], "", AT_EMPTY_PATH | RECURSIVE, attributes) != 0) {
-      describe(failure, stage, errno, "copy", path_of(record));
+      describe(failure, stage, errno, "copy", source_of(record));
       return -1;
     }
     close(place);

@@ -40,6 +40,7 @@ static const struct form forms[OPERATIONS] = {
     [OP_MOUNTS] = {"mounts", "b", SPEC_COMMAND, 1},
     [OP_RW] = {"rw", "xc", SPEC_COMMAND, 0},
     [OP_REBIND] = {"rebind", "xc", SPEC_COMMAND, 0},
+    [OP_COVER] = {"cover", "pc", SPEC_COMMAND, 0},
     [OP_TMPMAP] = {"tmpmap", "xc", SPEC_COMMAND, 1},
     [OP_PROTECT] = {"protect", "gc", SPEC_COMMAND, 0},
     [OP_BASE] = {"base", "c", SPEC_COMMAND, 1},
@@ -203,9 +204,12 @@ static const char *check_command(const struct spec *spec, const unsigned *seen) 
   }
   if (spec->tier == TIER_SEALED) {
     if (!sealed) return "the tier sealed without a sealed root";
-    if (seen[OP_RW] || seen[OP_REBIND] || seen[OP_TMPMAP]) return "grants of another tier beside a composed root";
+    if (seen[OP_RW] || seen[OP_REBIND] || seen[OP_COVER] || seen[OP_TMPMAP]) {
+      return "grants of another tier beside a composed root";
+    }
     if (seen[OP_MOUNTS] && !spec->mount_namespace) return "a composed root without a mount namespace";
-  } else if (!spec->mount_namespace && (seen[OP_RW] || seen[OP_REBIND] || seen[OP_TMPMAP] || seen[OP_PROTECT])) {
+  } else if (!spec->mount_namespace &&
+             (seen[OP_RW] || seen[OP_REBIND] || seen[OP_COVER] || seen[OP_TMPMAP] || seen[OP_PROTECT])) {
     return "mounts without a mount namespace";
   }
   if (spec->tier == TIER_ENV) {

@@ -91,8 +91,12 @@ Deno.test("a refused launch is thrown with its code, and nothing is left", async
     launch(project, { manifest: "missing.yaml" }),
     (error) => error instanceof MurError && error.code === "E-IO-001",
   );
+  await project.write(
+    "open.yaml",
+    JSON.stringify({ ...SERVING, capabilities: { shell: { allow: ["sh"] }, filesystem: { workdir_exec: true } } }),
+  );
   await assert.rejects(
-    launch(project, { containment: "sealed" }),
+    launch(project, { manifest: "open.yaml", containment: "sealed" }),
     (error) => error instanceof MurError && error.code === "E-CAP-003",
   );
 });

@@ -8,6 +8,7 @@ import type { JsonObject } from "../../base/json_value.ts";
 import assert from "node:assert/strict";
 import { hostPlatformTag } from "../../artifact/platform.ts";
 import { textGuest } from "../../runtime/component/testing/guests.ts";
+import { canMount } from "../support/own_mounts.ts";
 import { packedArtifact } from "../support/packed_artifact.ts";
 import {
   type AgentProject,
@@ -51,6 +52,8 @@ function foreignBinary(): Uint8Array {
 
 const withCapabilities = (capabilities: JsonObject) => capsule({ capabilities });
 const prompted = (inference: JsonObject) => capsule({ inference });
+/** No host holds it above `advisory`. */
+const UNCONTAINABLE = withCapabilities({ filesystem: { workdir_exec: true } });
 
 /** By what the case is about. */
 const REFUSALS: Readonly<Record<string, Refusal>> = {
@@ -178,11 +181,15 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   },
   "a floor above the host": {
     code: "E-CAP-003",
-    manifest: withCapabilities({ containment: "sealed" }),
+    manifest: withCapabilities({ containment: "sealed", filesystem: { workdir_exec: true } }),
     says: /'sealed'[\s\S]*'advisory'/,
   },
-  "a floor of the flag": { code: "E-CAP-003", args: ["--containment", "scoped"] },
-  "a floor of the project": { code: "E-CAP-003", files: { ".murmur/config.yaml": "containment: scoped\n" } },
+  "a floor of the flag": { code: "E-CAP-003", manifest: UNCONTAINABLE, args: ["--containment", "scoped"] },
+  "a floor of the project": {
+    code: "E-CAP-003",
+    manifest: UNCONTAINABLE,
+    files: { ".murmur/config.yaml": "containment: scoped\n" },
+  },
   "a staged runtime without a sealed floor": {
     code: "E-CAP-004",
     manifest: withCapabilities({
@@ -192,10 +199,6 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
       },
     }),
     says: /for 'sh' under the containment floor 'advisory'/,
-  },
-  "a declared cgroup limit": {
-    code: "E-RUN-012",
-    manifest: withCapabilities({ shell: { allow: ["sh"] }, resources: { cgroup_pids_max: 5 } }),
   },
   "a feature that is not served": {
     code: "E-MAN-003",
@@ -463,6 +466,24 @@ Deno.test("a port that is taken, an unusable ledger and an unusable home refuse 
   checkRefusal("a file as ~/.murmur", file, { code: "E-IO-003", says: /home\/\.murmur/ });
 });
 
+Deno.test("a declared limit of all commands needs a control group", { ignore: !canMount() }, async () => {
+  const limited = withCapabilities({ shell: { allow: ["sh"] }, resources: { cgroup_pids_max: 5 } });
+  await using project = await agentProject(limited);
+  // A machine without any: the limits of each command are sampled, and that is told.
+  const mounts = [{ at: "/sys/fs/cgroup", kilobytes: 128 }];
+  const refused = await project.run({ task: "x", mounts });
+  checkRefusal("a declared cgroup limit", refused, {
+    code: "E-RUN-012",
+    says: /^error\[E-RUN-012\]: capabilities\.resources\.cgroup_pids_max/,
+  });
+  await project.write("murmur.yaml", JSON.stringify(withCapabilities({ shell: { allow: ["sh"] } })));
+  const run = await project.run({ task: "x", mounts });
+  assert.equal(run.status, 0, run.stderr);
+  assert.match(run.stderr, /W-SEC-034\]: [^\n]*'sampling'/);
+  const grants = run.events("session_start")[0]!.effective_grants as Record<string, JsonObject>;
+  assert.equal(grants.aggregate_limits!.mechanism, "sampling");
+});
+
 Deno.test("of several defects the one that is checked first is told", async () => {
   await using project = await agentProject(capsule());
   const gateway = (key: string) => ({ endpoint: "http://127.0.0.1:9", api_key: key });
@@ -518,7 +539,7 @@ Deno.test("of several defects the one that is checked first is told", async () =
     ["E-MAN-003", () => void (artifacts[1] = { ...artifacts[1]!, gateway: gateway("k") })],
     ["E-CAP-001", () => void (capabilities.network = { allow: [] })],
     ["E-CAP-002", () => void (capabilities.filesystem = { read_only: ["../y"] })],
-    ["E-CAP-012", () => void (capabilities.filesystem = {})],
+    ["E-CAP-012", () => void (capabilities.filesystem = { workdir_exec: true })],
     ["E-CAP-011", () => void delete manifest.context],
     ["E-CAP-011", () => void args.delete("--context")],
     ["E-CAP-016", () => void (capabilities.env = { allow: [] })],

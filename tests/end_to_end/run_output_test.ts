@@ -53,9 +53,21 @@ function componentsBelow(project: AgentProject, path: string): string[] {
   return [project.murmur, ...parts.map((_, index) => `${project.murmur}/${parts.slice(0, index + 1).join("/")}`)];
 }
 
+/** The record of the session that runs, as another process reads it. */
+async function runningRecord(project: AgentProject, over: AbortSignal): Promise<Record<string, unknown>> {
+  for (; !over.aborted; await new Promise((resolve) => setTimeout(resolve, 5))) {
+    for (const name of await names(`${project.murmur}/running`).catch(() => [])) {
+      if (!/^ses_.*\.json$/.test(name)) continue;
+      const text = await Deno.readTextFile(`${project.murmur}/running/${name}`).catch(() => "");
+      if (text !== "") return JSON.parse(text);
+    }
+  }
+  assert.fail("the session never had a record");
+}
+
 Deno.test("a run prints its lines, shows its session to commands, and leaves nothing but its records", async () => {
   await using project = await agentProject(capsule({
-    capabilities: { shell: { allow: ["sh"] } },
+    capabilities: { shell: { allow: ["sh", "cat", "sed", "find", "sort", "stat"] } },
     artifacts: [toolEntry("probe-tool"), toolEntry("native-probe"), {
       name: "greeting",
       version: "1.0.0",
@@ -71,7 +83,10 @@ Deno.test("a run prints its lines, shows its session to commands, and leaves not
     `pwd`,
   ];
   const task = JSON.stringify(callsThenResults(...look.map((command) => ({ name: "sh", input: { command } }))));
+  const over = new AbortController();
+  const recorded = runningRecord(project, over.signal);
   const run = await project.run({ task });
+  over.abort();
   assert.equal(run.status, 0, run.stderr);
   assert.match(
     run.stdout,
@@ -80,7 +95,8 @@ Deno.test("a run prints its lines, shows its session to commands, and leaves not
   assert.doesNotMatch(run.stderr, /error\[/);
 
   const [running, taskFile, inventory, files, modes, pwd] = shownResults(run).map((result) => stdoutOf(result).trim());
-  const record = JSON.parse(running!);
+  assert.equal(running, "", "the record is no business of a command");
+  const record = await recorded;
   assert.equal(record.session_id, run.sessionId);
   assert.equal(record.capsule_name, "probe");
   assert.equal(record.records_dir, run.records);
@@ -93,13 +109,18 @@ Deno.test("a run prints its lines, shows its session to commands, and leaves not
     "./MURMUR.md",
     "./murmur.yaml",
     "./task.md",
+    "./tools/cat/murmur.yaml",
+    "./tools/find/murmur.yaml",
     "./tools/greeting/murmur.yaml",
     "./tools/greeting/skill.md",
     "./tools/native-probe/murmur.yaml",
     "./tools/native-probe/native-probe",
     "./tools/probe-tool/murmur.yaml",
     "./tools/program-driver/murmur.yaml",
+    "./tools/sed/murmur.yaml",
     "./tools/sh/murmur.yaml",
+    "./tools/sort/murmur.yaml",
+    "./tools/stat/murmur.yaml",
   ]);
   assert.equal(modes, "700\n700\n700");
   assert.equal(pwd, `${project.project}/workdir/${run.sessionId}`);
@@ -112,13 +133,17 @@ Deno.test("a run prints its lines, shows its session to commands, and leaves not
   assert.deepEqual(await names(run.records), ["home", "logs", "out", "tmp", "trace.jsonl"]);
   assert.deepEqual(await names(`${run.records}/out`), ["result.txt"]);
   assert.equal(modeOf(`${run.records}/trace.jsonl`), 0o600);
-  assert.match(await Deno.readTextFile(`${run.records}/logs/bootstrap.log`), /W-SEC-001/);
+  assert.match(await Deno.readTextFile(`${run.records}/logs/bootstrap.log`), /W-SEC-005/);
 });
 
 Deno.test("commands and components get the environment the rules name and nothing else", async () => {
   await using project = await agentProject(capsule({
     capabilities: {
-      shell: { allow: ["sh"], baseline_env: ["WANTED", "ALSO_API_KEY", "MURMUR_ROOST_URL"], strip_env: ["HIDDEN_*"] },
+      shell: {
+        allow: ["sh", "env"],
+        baseline_env: ["WANTED", "ALSO_API_KEY", "MURMUR_ROOST_URL"],
+        strip_env: ["HIDDEN_*"],
+      },
       env: { allow: ["COLOUR", "MURMUR_CAPSULE_NAME", "ABSENT"] },
     },
     artifacts: [
@@ -177,7 +202,8 @@ Deno.test("commands and components get the environment the rules name and nothin
 
   const [shell, native, first, second] = shownResults(run);
   const home = `${run.records}/home`;
-  const temporary = `${run.records}/tmp`;
+  // Where /tmp is not mapped it is the folder itself.
+  const temporary = "/tmp";
   const common = {
     HOME: home,
     USERPROFILE: home,

@@ -257,17 +257,6 @@ Deno.test("beside a native tool too: it is a program like any other", async () =
   assert.deepEqual(grants.trusted_files!.unguarded, []);
   assert.ok((grants.trusted_files!.guarded as string[]).includes(`${project.project}/murmur.yaml`));
   assert.match(run.stderr, /W-SEC-005\]: of the tools, 'native-probe' run natively/);
-  // Only what no group of the kernel's can hold is refused.
-  if (["cgroup-v1", "cgroup-v2"].includes(String(grants.aggregate_limits!.mechanism))) return;
-  await project.write(
-    "murmur.yaml",
-    JSON.stringify(
-      capsule({ artifacts: [toolEntry("native-probe")], capabilities: { resources: { cgroup_pids_max: 5 } } }),
-    ),
-  );
-  const refused = await project.run({ task: "x" });
-  assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /^error\[E-RUN-012\]: capabilities\.resources\.cgroup_pids_max/m);
 });
 
 Deno.test("an empty file of a trusted name reads as absent", async () => {
