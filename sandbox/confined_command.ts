@@ -185,7 +185,7 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
     line.control?.close();
     await fed;
     await child.status;
-    return { ...describeEnd(result, killed), stdout, stderr, durationMs };
+    return { ...describeEnd(result, { killed, running }), stdout, stderr, durationMs };
   })();
 
   return {
@@ -206,14 +206,15 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
 /** How a command ended, from what the helper said. Pure. */
 export function describeEnd(
   outcome: Outcome | null,
-  killed: boolean,
+  { killed, running }: { readonly killed: boolean; readonly running: boolean },
 ): Pick<CommandEnd, "failure" | "exitCode" | "signal" | "resourceLimit"> {
   const none = { failure: null, signal: null, resourceLimit: null } as const;
   if (outcome?.kind === "failed") return { ...none, failure: outcome.failure, exitCode: -1 };
   if (outcome === null) {
-    // Killed before it ran: by us, and then nothing failed.
+    // By us, and then nothing failed.
     if (killed) return { ...none, exitCode: 128 + SIGKILL, signal: "SIGKILL" };
-    return { ...none, failure: { stage: "helper", reason: "it ended without a word" }, exitCode: -1 };
+    const reason = running ? "it ended while the command ran, and the command with it" : "it ended without a word";
+    return { ...none, failure: { stage: "helper", reason }, exitCode: -1 };
   }
   const { bySignal, value, limit } = outcome.exit;
   if (!bySignal) return { ...none, exitCode: value, resourceLimit: limitOf(limit, null) };

@@ -104,11 +104,21 @@ Deno.test("a helper that can't be run leaves no socket behind", async () => {
 Deno.test("an end is described from what the helper said", () => {
   const exit = { userMs: 0, systemMs: 0, maxResidentBytes: 0 };
   const failed = { stage: "netns", reason: "x" };
-  assert.deepEqual(describeEnd({ kind: "failed", failure: failed }, false).failure, failed);
-  assert.deepEqual(describeEnd(null, false).failure?.stage, "helper");
-  assert.deepEqual(describeEnd(null, true), { failure: null, exitCode: 137, signal: "SIGKILL", resourceLimit: null });
+  const going = { killed: false, running: true };
+  assert.deepEqual(describeEnd({ kind: "failed", failure: failed }, going).failure, failed);
+  assert.match(describeEnd(null, going).failure!.reason, /while the command ran/);
+  assert.deepEqual(describeEnd(null, { killed: false, running: false }).failure, {
+    stage: "helper",
+    reason: "it ended without a word",
+  });
+  assert.deepEqual(describeEnd(null, { killed: true, running: true }), {
+    failure: null,
+    exitCode: 137,
+    signal: "SIGKILL",
+    resourceLimit: null,
+  });
   const end = (value: number, bySignal: boolean, limit: string) =>
-    describeEnd({ kind: "exited", exit: { ...exit, value, bySignal, limit } }, false);
+    describeEnd({ kind: "exited", exit: { ...exit, value, bySignal, limit } }, going);
   assert.deepEqual(end(3, false, ""), { failure: null, exitCode: 3, signal: null, resourceLimit: null });
   assert.deepEqual(end(25, true, ""), {
     failure: null,

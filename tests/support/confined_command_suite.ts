@@ -212,7 +212,7 @@ export function testConfinedCommands(what: string, helper: () => Promise<string 
         assert.ok(below.length > 0);
         libc().kill(below[0]!.pid, 9);
         const end = await command.end;
-        assert.deepEqual(end.failure, { stage: "helper", reason: "it ended without a word" }, `${tier} ${round}`);
+        assert.equal(end.failure?.stage, "helper", `${tier} ${round}`);
         await until("all gone", () => stillRunning(below).length === 0 && marked(mark).length === 0, 2_000);
       }
     }

@@ -23,6 +23,8 @@ export interface MurOptions {
   readonly stdin?: string;
   /** What it sees mounted; see {@linkcode canMount}. */
   readonly mounts?: readonly OwnMount[];
+  /** Command line that starts it, in front of its own: another user, fewer rights. */
+  readonly under?: readonly string[];
 }
 
 /** The command line that starts `mur` from this checkout. */
@@ -44,9 +46,9 @@ export function murEnvironment(options: Pick<MurOptions, "home" | "env">): Recor
 
 /** Starts `mur` with piped streams. */
 export function spawnMur(args: readonly string[], options: MurOptions): Deno.ChildProcess {
-  const command = murCommand(args);
+  const command: readonly string[] = [...options.under ?? [], ...murCommand(args)];
   const [program, ...rest] = options.mounts === undefined ? command : withOwnMounts(options.mounts, command);
-  return new Deno.Command(program, {
+  return new Deno.Command(program!, {
     args: rest,
     cwd: options.cwd,
     clearEnv: true,
