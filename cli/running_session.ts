@@ -15,7 +15,7 @@ import {
   removeRunningRecord,
   type RunningRecord,
 } from "../base/running_record.ts";
-import { CARD_EXTENSION } from "../runtime/door/agent_card.ts";
+import { CARD_EXTENSION } from "../runtime/door/card_extension.ts";
 import { ambiguousText, matchAddress, ordinalText } from "../runtime/trace/session_address.ts";
 import type { CliContext } from "./context.ts";
 import { DoorClient, doorTrouble, parseHostAndPort, rpcError } from "./door_client.ts";
