@@ -71,6 +71,8 @@ export interface SessionReady {
 
 /** An agent session that serves. */
 export interface ServingSession extends SessionReady {
+  /** Tokens of an authenticated door by the name of their credential; `null` at a public one. */
+  readonly tokens: Readonly<Record<string, string>> | null;
   readonly frames: FrameLog;
   readonly tasks: TaskRegistry;
 }
@@ -223,6 +225,10 @@ class AgentSession {
       recordsDir: paths.records,
       driver: `${driverEntry(manifest)?.bareName ?? ""} (${manifest.inference?.model ?? ""})`,
       skills: artifacts.filter(({ payload }) => payload.kind === "skill").length,
+      tokens: this.#doorTokens === null ? null : {
+        operator: this.#doorTokens.operator(),
+        ...Object.fromEntries(this.#doorTokens.credentials()),
+      },
       frames: this.#frames,
       tasks: this.#registry,
     };
