@@ -240,7 +240,10 @@ class AgentSession {
     const { lifecycle, options } = this.#staged;
     const text = this.#taskText;
     // Nothing else is to be done yet; a launch task loads it while its driver is busy.
-    if (text === null) void loadHttpModules();
+    if (text === null) {
+      void loadHttpModules();
+      this.#run.components.letGoWhenIdle();
+    }
     const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
     const outcome = await runTaskLoop({
       registry: this.#registry,
