@@ -623,6 +623,7 @@ class AgentSession {
         records_dir: paths.records,
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
+        ...(answersToLocalhost(options.bind) ? {} : { bound_address: options.bind }),
         ...(this.#doorTokens === null ? {} : {
           door_token: this.#doorTokens.operator(),
           credentials: Object.fromEntries(this.#doorTokens.credentials()),
@@ -743,6 +744,11 @@ class AgentSession {
     this.#warn(warning);
     this.#log.line(formatWarning(warning));
   }
+}
+
+/** Whether `localhost` reaches a door bound to this address: it is tried as 127.0.0.1 first. */
+function answersToLocalhost(bind: string): boolean {
+  return ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(bind);
 }
 
 /** Wait for a first task without `MURMUR_A2A_TIMEOUT_SECS` (spec session 6.4). */

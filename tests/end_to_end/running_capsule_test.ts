@@ -10,6 +10,7 @@ import { type AgentProject, agentProject, capsule, toolEntry } from "../support/
 import { type DoorSession, startSession } from "../support/door_session.ts";
 import { spawnMur } from "../support/mur_process.ts";
 import { until } from "../support/process_tree.ts";
+import { startRun } from "../support/serving_run.ts";
 
 const SERVES: JsonObject = { task_acceptance: "queue", after_task: "sleep", queue_depth: 4 };
 const program = (...turns: JsonObject[]) => JSON.stringify({ turns });
@@ -211,6 +212,28 @@ Deno.test("an authenticated door opens by its record, and elsewhere with a token
     assert.equal((await project.mur(["stop", "@1"])).status, 0);
     await session.finish();
   }, { network: { authentication: { scheme: "bearer", credentials: { ci: { scopes: ["GetTask"] } } } } }));
+
+Deno.test("a door on an address of its own is found there, and its token goes nowhere else", async () => {
+  await using project = await agentProject(
+    capsule({ lifecycle: SERVES, network: { authentication: { scheme: "bearer" } } }),
+  );
+  const run = await startRun(project, null, ["--bind", "127.0.0.2"]);
+  const port = Number(run.url.split(":")[1]);
+  let asked = "";
+  // Somebody else on the same port of the address that localhost leads to.
+  await using _other = Deno.serve({ hostname: "127.0.0.1", port, onListen: () => {} }, async (request) => {
+    asked += JSON.stringify([...request.headers]) + await request.text();
+    return Response.json({ name: "other" });
+  });
+  const listed = await project.mur(["ps", "--json"]);
+  assert.equal(JSON.parse(listed.stdout).sessions[0].status, "running", listed.stdout);
+  const sent = await project.mur(["send", "@1", program({ text: "here" })]);
+  assert.equal(sent.stdout, "here\n", sent.stderr);
+  const stopped = await project.mur(["stop", "@1"]);
+  assert.equal(stopped.status, 0, stopped.stderr);
+  await run.finish();
+  assert.equal(asked, "");
+});
 
 Deno.test("a capsule that takes no tasks, and one that is busy", async () => {
   await withSession(async (_session, project) => {
