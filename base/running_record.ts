@@ -23,6 +23,11 @@ export interface RunningRecord {
   readonly records_dir: string;
   readonly outlives_launcher: boolean;
   readonly started_at: string;
+  /**
+   * Where the door is bound when `localhost` does not lead there: another may listen on the same port of another address,
+   * and must not be given the token.
+   */
+  readonly bound_address?: string;
   readonly door_token?: string;
   readonly credentials?: Readonly<Record<string, string>>;
   readonly formation_id?: string;
@@ -59,6 +64,7 @@ const REQUIRED: { readonly [K in keyof OlderRunningRecord as undefined extends R
     started_at: isText,
   };
 const OPTIONAL: { readonly [K in keyof RunningRecord as undefined extends RunningRecord[K] ? K : never]-?: Check } = {
+  bound_address: isText,
   door_token: isText,
   credentials: (value) => isObject(value) && Object.values(value).every(isText),
   formation_id: (value) => typeof value === "string" && isId("frm", value),

@@ -9,7 +9,7 @@ import { murmurHomeAt } from "../base/murmur_home.ts";
 import { ownStartToken } from "../base/process_identity.ts";
 import { removeRunningRecord, type RunningRecord } from "../base/running_record.ts";
 import { writeRunningRecord } from "../base/write_running_record.ts";
-import { CARD_EXTENSION } from "../runtime/door/agent_card.ts";
+import { CARD_EXTENSION } from "../runtime/door/card_extension.ts";
 import { benchProject } from "./bundled_mur.ts";
 import { type BenchResult, median } from "./result.ts";
 

@@ -204,6 +204,13 @@ const RUN_FLAGS = {
     optional: true,
     hidden: true,
   },
+  "readiness-tokens": {
+    kind: "boolean",
+    brief: "With --json: the door's tokens on the readiness line",
+    optional: true,
+    withNegated: false,
+    hidden: true,
+  },
 } as const;
 
 /** Values of the flags of `mur run`. */
@@ -229,6 +236,7 @@ export interface RunFlags {
   readonly "explain-scope"?: boolean;
   readonly "capsule-sha256"?: string;
   readonly "store-root"?: string;
+  readonly "readiness-tokens"?: boolean;
 }
 
 type Implementation<FLAGS, ARGS extends readonly (string | undefined)[]> = (

@@ -22,11 +22,10 @@ export async function main(args: readonly string[], context: CliContext = proces
     context.stdout.line(`mur ${VERSION}`);
     return 0;
   }
-  // So is the list of what runs: prompts and loops of shells ask for it.
-  if (args[0] === "ps" && (args.length === 1 || (args.length === 2 && args[1] === "--json"))) {
-    const [{ ps }, { finalStatus, reportFailure }] = await Promise.all([import("./ps.ts"), import("./failure.ts")]);
-    const status = await ps(context, { json: args.length === 2 }).catch((error) => reportFailure(error, context));
-    return finalStatus(status, context);
+  // So is the list of what runs.
+  if (args[0] === "ps") {
+    const status = await (await import("./quick_ps.ts")).quickPs(args, context);
+    if (status !== null) return status;
   }
   const { runApplication } = await import("./application.ts");
   return await runApplication(args, context);

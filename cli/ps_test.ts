@@ -221,14 +221,14 @@ Deno.test("time since the start", () => {
 
 Deno.test("nothing is loaded for it but modules of this program", async () => {
   const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["info", "--json", new URL("./ps.ts", import.meta.url).href],
+    args: ["info", "--json", new URL("./quick_ps.ts", import.meta.url).href],
   }).output();
   interface Module {
     readonly specifier: string;
     readonly dependencies?: readonly { readonly isDynamic?: boolean; readonly code?: { readonly specifier: string } }[];
   }
   const { modules } = JSON.parse(new TextDecoder().decode(stdout)) as { modules: readonly Module[] };
-  const pending = modules.filter(({ specifier }) => specifier.endsWith("/cli/ps.ts"));
+  const pending = modules.filter(({ specifier }) => specifier.endsWith("/cli/quick_ps.ts"));
   const loaded = new Set<string>();
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (loaded.has(next.specifier)) continue;

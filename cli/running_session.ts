@@ -15,7 +15,7 @@ import {
   removeRunningRecord,
   type RunningRecord,
 } from "../base/running_record.ts";
-import { CARD_EXTENSION } from "../runtime/door/agent_card.ts";
+import { CARD_EXTENSION } from "../runtime/door/card_extension.ts";
 import { ambiguousText, matchAddress, ordinalText } from "../runtime/trace/session_address.ts";
 import type { CliContext } from "./context.ts";
 import { DoorClient, doorTrouble, parseHostAndPort, rpcError } from "./door_client.ts";
@@ -126,7 +126,9 @@ export function findRunningSession(address: string, context: Pick<CliContext, "a
 /** A client of the door a record names, holding its token; `null` for a script capsule or an address nobody can read. */
 export function doorOf(record: RunningRecord, context: Pick<CliContext, "bounds">): DoorClient | null {
   const place = record.url === null ? null : parseHostAndPort(record.url);
-  return place === null ? null : new DoorClient({ ...place, token: record.door_token ?? null }, context.bounds);
+  if (place === null) return null;
+  const host = record.bound_address ?? place.host;
+  return new DoorClient({ host, port: place.port, token: record.door_token ?? null }, context.bounds);
 }
 
 /** The session an agent card names (spec door 4.4); `null` when it names none. */

@@ -27,6 +27,9 @@ const EXTERNAL = [
 /** The tokenizer's table, a module of its own. */
 const TABLE = "cl100k_table";
 
+/** The list of running capsules, which has to be there at once: a small program of its own. */
+const LIST = "mur_ps";
+
 /** Makes the bundle and answers the path of its entry. */
 export async function bundleMur(): Promise<string> {
   await Deno.remove(OUTPUT, { recursive: true }).catch(() => {});
@@ -50,16 +53,31 @@ export async function start(bundle: string): Promise<void> {
 }
 `,
   );
+  const list = `${ROOT}/dist/${LIST}.ts`;
+  await Deno.writeTextFile(
+    list,
+    `import { processContext } from "../cli/context.ts";
+import { quickPs } from "../cli/quick_ps.ts";
+export async function start(): Promise<void> {
+  const status = await quickPs(Deno.args, processContext());
+  if (status !== null) Deno.exit(status);
+}
+`,
+  );
   await bundle(program, [...EXTERNAL, "node:*", `*/${TABLE}.ts`]);
+  await bundle(list, []);
   await bundle(`${ROOT}/runtime/agent/${TABLE}.ts`, []);
   await loadLazily(`${OUTPUT}/mur_program.js`);
   const entry = `${OUTPUT}/mur_entry.js`;
-  // The entry answers the version by itself and loads nothing else for it. It waits for the program, which ends the process:
+  // The entry answers the version by itself and loads nothing else for it, and little for the list of what runs. It waits for the program, which ends the process:
   // what Deno does once a main module is through takes time and is of no use.
   await Deno.writeTextFile(
     entry,
     `if (Deno.args.length === 1 && Deno.args[0] === "--version") console.log(${JSON.stringify(`mur ${VERSION}`)});
-else await (await import(new URL("./mur_program.js", import.meta.url).href)).start(import.meta.url);
+else {
+  if (Deno.args[0] === "ps") await (await import(new URL("./${LIST}.js", import.meta.url).href)).start();
+  await (await import(new URL("./mur_program.js", import.meta.url).href)).start(import.meta.url);
+}
 `,
   );
   await cachePackages();

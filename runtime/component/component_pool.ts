@@ -65,6 +65,9 @@ export class ComponentPool {
   #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
   /** What was called last, latest first. */
   #recent: { readonly spec: Pick<ComponentSpec, "limits">; readonly component: LoadableComponent }[] = [];
+  /** Calls in flight. */
+  #leased = 0;
+  #quiet: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   /**
@@ -133,9 +136,20 @@ export class ComponentPool {
     return this.#lease(this.#start(spec.limits.memoryBytes, "call"), owner, false);
   }
 
+  /** Lets the reserve go too when no call comes for a while: a session that sleeps holds no process for the next one. */
+  letGoWhenIdle(): void {
+    if (this.#closed || this.#leased > 0) return;
+    clearTimeout(this.#quiet);
+    this.#quiet = setTimeout(() => {
+      this.#reserve?.process.kill();
+      this.#reserve = null;
+    }, this.#options.idleBound);
+  }
+
   /** Kills every process and waits until they are gone. */
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#quiet);
     for (const idle of this.#idle.splice(0)) clearTimeout(idle.timer);
     this.#reserve = null;
     const all = [...this.#all];
@@ -145,12 +159,15 @@ export class ComponentPool {
 
   #lease(process: ComponentProcess, owner: string | null, used: boolean): Lease {
     let released = false;
+    this.#leased++;
+    clearTimeout(this.#quiet);
     return {
       process,
       used,
       release: () => {
         if (released) return;
         released = true;
+        this.#leased--;
         if (this.#closed) process.kill();
         else if (!process.dead) {
           if (process.loaded >= MAX_COMPONENTS_PER_PROCESS) process.kill();
@@ -162,6 +179,7 @@ export class ComponentPool {
           // The machine has no process to spare: the next call that needs one says so.
           if (!(error instanceof MurError)) throw error;
         }
+        this.letGoWhenIdle();
       },
     };
   }

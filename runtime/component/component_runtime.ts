@@ -153,6 +153,8 @@ export interface ComponentRuntime {
   ): Promise<CompiledComponent>;
   /** Tells that a component will be called soon, so that its code is in place by then. */
   expect(compiled: CompiledComponent, limits: ComponentLimits): void;
+  /** The launch is over: from now on processes that nobody calls for a while are let go, the reserve too. */
+  letGoWhenIdle(): void;
   /** Calls `murmur:tool/run`. @throws {ComponentFailure} */
   callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult>;
   /** Calls `murmur:capsule/run` once. @throws {ComponentFailure} */

@@ -198,6 +198,10 @@ class Runtime implements ObservableComponentRuntime {
     if (this.#options.launch !== undefined) this.#cache.remember("launch", this.#options.launch, compiled.sha256);
   }
 
+  letGoWhenIdle(): void {
+    this.#pool.letGoWhenIdle();
+  }
+
   async callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult> {
     const result = await this.#call(spec, "tool", input, context);
     if (result === null) throw new Error("a tool call ended without its result");

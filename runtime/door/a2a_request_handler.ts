@@ -38,7 +38,7 @@ import type { DoorSession } from "./door_session.ts";
 import { type IncomingMessage, type MessageParams, readMessageParams } from "./message_params.ts";
 import type { StreamEvent } from "./stream_events.ts";
 import { listPage } from "./task_list.ts";
-import { type ListQuery, readListQuery } from "./task_params.ts";
+import { readListQuery } from "./task_params.ts";
 import { taskObject } from "./task_object.ts";
 import { type OpenStream, rejectedStream, TaskSubscription } from "./task_stream.ts";
 
@@ -58,23 +58,20 @@ export interface CallFacts {
 /** One call on its way through a transport of the library. */
 export class DoorCall extends ServerCallContext {
   readonly facts: CallFacts;
-  /** Parameters of a message method, read from the JSON as it was sent; absent when the transport has another form. */
+  /**
+   * Parameters of a message method, read from the JSON as it was sent, since the library's form of them loses what the checks
+   * tell apart; `null` when the transport has another form.
+   */
   readonly message: MessageParams | null;
-  /** Parameters of `ListTasks`, read likewise. */
-  readonly listQuery: ListQuery | null;
   /** The stream this call opened. */
   stream: OpenStream<StreamEvent> | null = null;
   /** The event the transport is given last; it stands beside the transport's own events one to one. */
   event: StreamEvent | null = null;
 
-  constructor(
-    facts: CallFacts,
-    { message = null, listQuery = null }: { message?: MessageParams | null; listQuery?: ListQuery | null } = {},
-  ) {
+  constructor(facts: CallFacts, message: MessageParams | null = null) {
     super();
     this.facts = facts;
     this.message = message;
-    this.listQuery = listQuery;
   }
 }
 
@@ -185,8 +182,8 @@ export class DoorRequestHandler implements A2ARequestHandler {
   }
 
   listTasks(params: ListTasksRequest, context: ServerCallContext): Promise<ListTasksResponse> {
-    const { facts, listQuery } = callOf(context);
-    const query = listQuery ?? orRefuse(readListQuery(ListTasksRequest.toJSON(params) as JsonObject));
+    const { facts } = callOf(context);
+    const query = orRefuse(readListQuery(ListTasksRequest.toJSON(params) as JsonObject));
     const page = orRefuse(listPage(this.#session.tasks.list(facts.viewer), query, this.#pageKey));
     return Promise.resolve({
       tasks: page.tasks.map((task) => taskObject(task, { timestamp: true, artifacts: query.includeArtifacts })),

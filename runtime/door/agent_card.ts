@@ -5,15 +5,9 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
+import { CARD_EXTENSION } from "./card_extension.ts";
 import { servedMethods } from "./door_methods.ts";
 import { FRAME_TYPES } from "./stream_events.ts";
-
-/** Identifiers of the extensions; readers find an extension by its URI. */
-export const CARD_EXTENSION = {
-  door: "https://docs.murmur.nexus/reference/agent-card/#murmur-door-v1",
-  capsule: "https://docs.murmur.nexus/reference/agent-card/#murmur-capsule-v1",
-  stream: "https://docs.murmur.nexus/reference/streaming-protocol/#murmur-stream-v1",
-} as const;
 
 /** What the card tells of one running capsule. */
 export interface CardFacts {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { AgentCard } from "@a2a-js/sdk";
-import { agentCard, CARD_EXTENSION, type CardFacts } from "./agent_card.ts";
+import { agentCard, type CardFacts } from "./agent_card.ts";
+import { CARD_EXTENSION } from "./card_extension.ts";
 
 const COUNTER: CardFacts = {
   name: "counter",

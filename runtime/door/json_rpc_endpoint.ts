@@ -89,7 +89,7 @@ export const NOTHING_TO_FORGET = invalidParams(
   "Invalid params: x-murmur-forget-session is for a capsule with inference.transport: process",
 );
 
-/** What the library's transport is given for a call. */
+/** What the library's transport is given for a call; a message travels in the call alone. */
 interface TransportCall {
   readonly params: JsonObject;
   readonly call: DoorCall;
@@ -235,13 +235,11 @@ function prepare(
     case "SendMessage":
     case "SendStreamingMessage": {
       const message = readMessageParams(params);
-      return "code" in message ? message : { params: {}, call: new DoorCall(facts, { message }) };
+      return "code" in message ? message : { params: {}, call: new DoorCall(facts, message) };
     }
     case "ListTasks": {
-      const listQuery = readListQuery(params);
-      if ("code" in listQuery) return listQuery;
-      const { includeArtifacts } = listQuery;
-      return { params: { includeArtifacts }, call: new DoorCall(facts, { listQuery }) };
+      const query = readListQuery(params);
+      return "code" in query ? query : { params: listParams(params), call: new DoorCall(facts) };
     }
     case "GetTask":
     case "SubscribeToTask":
@@ -250,6 +248,15 @@ function prepare(
       return typeof id === "string" ? { params: { id }, call: new DoorCall(facts) } : id;
     }
   }
+}
+
+/** The parameters of `ListTasks` among those that were sent. */
+function listParams(params: JsonObject): JsonObject {
+  const { contextId, status, pageSize, pageToken, statusTimestampAfter, includeArtifacts } = params;
+  return Object.fromEntries(
+    Object.entries({ contextId, status, pageSize, pageToken, statusTimestampAfter, includeArtifacts })
+      .filter(([, value]) => value !== undefined),
+  ) as JsonObject;
 }
 
 /** An artifact's event says of every piece whether it continues and whether it is the last. */

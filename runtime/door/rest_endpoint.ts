@@ -28,7 +28,7 @@ import { callFacts, type DoorAnswer, NOTHING_TO_FORGET, type RpcCall, streamed }
 import { readMessageParams } from "./message_params.ts";
 import { isOlderVersion } from "./older_json_rpc.ts";
 import { newerMessageParams, olderCard, olderEvent, olderTask } from "./older_rest_form.ts";
-import { listParams, type RestRoute } from "./rest_route.ts";
+import { queryParams, type RestRoute } from "./rest_route.ts";
 import { readListQuery } from "./task_params.ts";
 
 /** Completions are reported over JSON-RPC alone. */
@@ -94,7 +94,7 @@ export class RestEndpoint {
         if (!isJsonObject(body)) throw new CallRefused(invalidParams("Invalid params: the body must be an object"));
         const message = readMessageParams(older ? newerMessageParams(body) : body);
         if ("code" in message) throw new CallRefused(message);
-        const call = new DoorCall(facts, { message });
+        const call = new DoorCall(facts, message);
         const params = SendMessageRequest.fromJSON({});
         if (method === "SendStreamingMessage") {
           return stream(this.#handler.sendMessageStream(params, call), call, older);
@@ -125,10 +125,11 @@ export class RestEndpoint {
           older,
         );
       case "ListTasks": {
-        const listQuery = readListQuery(listParams(rest.query));
-        if ("code" in listQuery) throw new CallRefused(listQuery);
-        const page = await this.#handler.listTasks(ListTasksRequest.fromJSON({}), new DoorCall(facts, { listQuery }));
-        return json(listed(page, listQuery.includeArtifacts), older);
+        const params = queryParams(rest.query);
+        const query = readListQuery(params);
+        if ("code" in query) throw new CallRefused(query);
+        const page = await this.#handler.listTasks(ListTasksRequest.fromJSON(params), new DoorCall(facts));
+        return json(listed(page, query.includeArtifacts), older);
       }
       default: {
         const card = this.#session.extendedCard();

@@ -76,7 +76,7 @@ export function restRoute(method: string, path: string, older: boolean): RestRou
 }
 
 /** Parameters of `ListTasks` as a query writes them; what is no number or truth value stays text and is refused as such. */
-export function listParams(query: string): JsonObject {
+export function queryParams(query: string): JsonObject {
   const params: Record<string, string | number | boolean> = {};
   for (const [name, value] of new URLSearchParams(query)) {
     if ((name === "pageSize" || name === "historyLength") && /^-?[0-9]+$/.test(value)) params[name] = Number(value);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { listParams, restRoute } from "./rest_route.ts";
+import { queryParams, restRoute } from "./rest_route.ts";
 
 const meaning = (method: string, path: string, older = false) => {
   const route = restRoute(method, path, older);
@@ -64,7 +64,7 @@ Deno.test("every other path is none, whatever it is made of", () => {
 
 Deno.test("a query becomes parameters; what is of a wrong kind stays text", () => {
   assert.deepEqual(
-    listParams(
+    queryParams(
       "contextId=c%20d&pageSize=5&includeArtifacts=true&historyLength=-1&status=TASK_STATE_WORKING&pageToken=x",
     ),
     {
@@ -76,6 +76,6 @@ Deno.test("a query becomes parameters; what is of a wrong kind stays text", () =
       pageToken: "x",
     },
   );
-  assert.deepEqual(listParams("pageSize=5.5&includeArtifacts=yes"), { pageSize: "5.5", includeArtifacts: "yes" });
-  assert.deepEqual(listParams(""), {});
+  assert.deepEqual(queryParams("pageSize=5.5&includeArtifacts=yes"), { pageSize: "5.5", includeArtifacts: "yes" });
+  assert.deepEqual(queryParams(""), {});
 });

@@ -74,6 +74,8 @@ export interface SessionReady {
 
 /** An agent session that serves. */
 export interface ServingSession extends SessionReady {
+  /** Tokens of an authenticated door by the name of their credential; `null` at a public one. */
+  readonly tokens: Readonly<Record<string, string>> | null;
   readonly frames: FrameLog;
   readonly tasks: TaskRegistry;
 }
@@ -229,6 +231,10 @@ class AgentSession {
       recordsDir: paths.records,
       driver: `${driverEntry(manifest)?.bareName ?? ""} (${manifest.inference?.model ?? ""})`,
       skills: artifacts.filter(({ payload }) => payload.kind === "skill").length,
+      tokens: this.#doorTokens === null ? null : {
+        operator: this.#doorTokens.operator(),
+        ...Object.fromEntries(this.#doorTokens.credentials()),
+      },
       frames: this.#frames,
       tasks: this.#registry,
     };
@@ -240,7 +246,10 @@ class AgentSession {
     const { lifecycle, options } = this.#staged;
     const text = this.#taskText;
     // Nothing else is to be done yet; a launch task loads it while its driver is busy.
-    if (text === null) void loadHttpModules();
+    if (text === null) {
+      void loadHttpModules();
+      this.#run.components.letGoWhenIdle();
+    }
     const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
     const outcome = await runTaskLoop({
       registry: this.#registry,
@@ -644,6 +653,7 @@ class AgentSession {
         records_dir: paths.records,
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
+        ...(answersToLocalhost(options.bind) ? {} : { bound_address: options.bind }),
         ...(this.#doorTokens === null ? {} : {
           door_token: this.#doorTokens.operator(),
           credentials: Object.fromEntries(this.#doorTokens.credentials()),
@@ -758,6 +768,11 @@ class AgentSession {
     this.#warn(warning);
     this.#log.line(formatWarning(warning));
   }
+}
+
+/** Whether `localhost` reaches a door bound to this address: it is tried as 127.0.0.1 first. */
+function answersToLocalhost(bind: string): boolean {
+  return ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(bind);
 }
 
 /** Wait for a first task without `MURMUR_A2A_TIMEOUT_SECS` (spec session 6.4). */

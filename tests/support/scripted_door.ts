@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import { ownStartToken, startToken } from "../../base/process_identity.ts";
 import type { RunningRecord } from "../../base/running_record.ts";
 import { writeRunningRecord } from "../../base/write_running_record.ts";
-import { CARD_EXTENSION } from "../../runtime/door/agent_card.ts";
+import { CARD_EXTENSION } from "../../runtime/door/card_extension.ts";
 
 /** One call as it arrived. */
 export interface DoorCall {
