@@ -1,7 +1,7 @@
 /*
- * probe: what this machine grants, found by trying (spec containment 1.2, 1.5). Each try is a child of its own: what is
- * entered there can't be left again. Prints one line of JSON; no version is looked at and no file but those that speak of
- * user namespaces.
+ * probe: what this machine grants, found by trying (spec containment 1.2, 1.5). Each try is a child of its own: what
+ * is entered there can't be left again. Prints one line of JSON; no version is looked at and no file but those that
+ * speak of user namespaces.
  */
 #include "confine.h"
 #include <sys/mount.h>

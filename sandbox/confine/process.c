@@ -68,7 +68,10 @@ void reset_signals(void) {
   sigprocmask(SIG_SETMASK, &nothing, NULL);
 }
 
-/* The bounding set goes first, while dropping from it is still allowed; then the own sets, which empties the ambient one. */
+/*
+ * The bounding set goes first, while dropping from it is still allowed; then the own sets, which empties the ambient
+ * one.
+ */
 int drop_capabilities(void) {
   for (int cap = 0; cap <= 63; cap++) {
     if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0 || errno == EPERM) continue;
@@ -115,7 +118,7 @@ unsigned long long now_ms(void) {
   return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
 }
 
-/* ---------------------------------------------------------------------------------------------- tree of children --- */
+/* --------------------------------------------------------------------------------------------- tree of children --- */
 
 /* Appends the numbers of one thread's list. */
 static int read_children(const char *path, pid_t *list, int room) {

@@ -6,11 +6,12 @@
  * Standard streams, environment and working directory are the command's own, set by the caller. Three processes:
  *
  *   H  this one, in the host's PID namespace: the control connection, sampling, killing.
- *   I  init of the command's PID namespace, H's child: the tree of files; starts C, reaps, tells how C ended. Never execs.
+ *   I  init of the command's PID namespace, H's child: the tree of files; starts C, reaps, tells how C ended. Never
+ *      execs.
  *   C  the command: gives up everything, then execs.
  *
- * C's end ends I, and the kernel then kills whatever C left behind. H's end kills I by its death signal. So nothing of a
- * command outlives it, and no command outlives H.
+ * C's end ends I, and the kernel then kills whatever C left behind. H's end kills I by its death signal. So nothing of
+ * a command outlives it, and no command outlives H.
  *
  * The file reads in the order things happen: H until it clones I, I until it forks C, C until exec, then H again.
  */
@@ -50,7 +51,7 @@ static _Noreturn void refuse(const char *stage, int error, const char *step, con
   _exit(EXIT_SETUP);
 }
 
-/* --------------------------------------------------------------------------------- H: what needs no namespace yet --- */
+/* ------------------------------------------------------------------------------- H: what needs no namespace yet --- */
 
 /*
  * The ruleset is made here, of the host's paths, before anything is mounted: a rule is on an inode and goes on working
@@ -107,7 +108,7 @@ static void limit_processes(void) {
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------ H: network --- */
+/* --------------------------------------------------------------------------------------------------- H: network --- */
 
 /* The session's network, 1; 0 when its keeper is gone. */
 static int join_keeper(void) {
@@ -144,7 +145,7 @@ static void enter_network(void) {
   if (raise_loopback() != 0) refuse("netns", errno, "loopback", NULL);
 }
 
-/* --------------------------------------------------------------------------------------------------- C, the command --- */
+/* ----------------------------------------------------------------------------------------------- C, the command --- */
 
 static _Noreturn void report(const char *stage, const char *step) {
   struct failure failure;
@@ -193,7 +194,7 @@ static _Noreturn void become_command(void) {
   report("exec", "");
 }
 
-/* ------------------------------------------------------------------------------------------------------- I, the init --- */
+/* -------------------------------------------------------------------------------------------------- I, the init --- */
 
 static _Noreturn void wait_for_command(pid_t command) {
   for (;;) {
@@ -263,7 +264,7 @@ static _Noreturn void be_init(void) {
   wait_for_command(command);
 }
 
-/* ------------------------------------------------------------------------------------------------------- H, serving --- */
+/* --------------------------------------------------------------------------------------------------- H, serving --- */
 
 static struct {
   pid_t init;
@@ -450,8 +451,8 @@ static void sample(void) {
 }
 
 /*
- * H lives as long as the command and reads what the runtime sends: it gives up what it does not need for that. The walls
- * are its second line, so one that the kernel does not offer is done without.
+ * H lives as long as the command and reads what the runtime sends: it gives up what it does not need for that. The
+ * walls are its second line, so one that the kernel does not offer is done without.
  */
 static void confine_self(void) {
   clear_capabilities();
@@ -485,7 +486,8 @@ static _Noreturn void serve(void) {
         {serving.released ? serving.drains[0] : -1, POLLIN, 0},
         {serving.released ? serving.drains[1] : -1, POLLIN, 0},
     };
-    int ready = poll(polled, LENGTH_OF(polled), !confined ? CONFINE_AFTER_MS : watched && !serving.ended ? SAMPLE_MS : -1);
+    int patience = watched && !serving.ended ? SAMPLE_MS : -1;
+    int ready = poll(polled, LENGTH_OF(polled), confined ? patience : CONFINE_AFTER_MS);
     if (ready < 0 && errno != EINTR) end_now();
     /* By the clock: a command that keeps H busy must not escape it. */
     if (watched) sample();
@@ -501,7 +503,7 @@ static _Noreturn void serve(void) {
   }
 }
 
-/* ----------------------------------------------------------------------------------------------------------- H, start --- */
+/* ----------------------------------------------------------------------------------------------------- H, start --- */
 
 _Noreturn void run_command(const char *control_path) {
   close_inherited();
