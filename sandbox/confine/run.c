@@ -225,6 +225,8 @@ static _Noreturn void be_init(void) {
   const struct spec *spec = &start.spec;
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) report("pidns", "death signal");
   close(start.go[1]);
+  /* The connection is H's alone: its end must be seen when H ends. */
+  close(start.control);
   char go;
   if (read(start.go[0], &go, 1) != 1) _exit(EXIT_SETUP);
   /* H may have ended before the death signal was asked for. */
