@@ -359,9 +359,9 @@ export function projectConfigurationFile(cwd: string): string {
   return `${cwd.replace(/\/+$/, "")}/.murmur/config.yaml`;
 }
 
-async function readFile(file: string): Promise<Uint8Array | null> {
+function readFile(file: string): Uint8Array | null {
   try {
-    return await Deno.readFile(file);
+    return Deno.readFileSync(file);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return null;
     throw new MurError("E-IO-003", `failed to read ${file}: ${reasonOf(error)}`, { cause: error });
@@ -369,10 +369,10 @@ async function readFile(file: string): Promise<Uint8Array | null> {
 }
 
 /** Whether two paths name one file; then a project in the home directory has no file of its own. */
-async function isSameFile(a: string, b: string): Promise<boolean> {
+function isSameFile(a: string, b: string): boolean {
   if (a === b) return true;
   try {
-    const [left, right] = [await Deno.stat(a), await Deno.stat(b)];
+    const [left, right] = [Deno.statSync(a), Deno.statSync(b)];
     return left.ino !== null && left.ino === right.ino && left.dev === right.dev;
   } catch {
     return false;
@@ -385,6 +385,7 @@ async function isSameFile(a: string, b: string): Promise<boolean> {
  * @param notice Takes the `warning:` lines about ignored keys.
  * @throws {MurError} `E-IO-003` for a file that cannot be read or parsed, or holds a value that is refused.
  */
+// deno-lint-ignore require-await -- a small file is read at once: turns of the event loop would cost a launch more
 export async function readConfiguration(
   { home, cwd, notice }: {
     readonly home: MurmurHome;
@@ -392,17 +393,17 @@ export async function readConfiguration(
     readonly notice: (line: string) => void;
   },
 ): Promise<Configuration> {
-  const parse = async (file: string, scope: ConfigurationScope): Promise<ConfigurationFile | null> => {
-    const bytes = await readFile(file);
+  const parse = (file: string, scope: ConfigurationScope): ConfigurationFile | null => {
+    const bytes = readFile(file);
     if (bytes === null) return null;
     const { values, notices } = parseConfiguration(bytes, file, scope, home.root.replace(/\/\.murmur$/, ""));
     notices.forEach(notice);
     return values;
   };
   const projectFile = projectConfigurationFile(cwd);
-  const global = await parse(home.config, "global");
-  const shared = await isSameFile(home.config, projectFile);
-  return mergeConfiguration(global, shared ? null : await parse(projectFile, "project"));
+  const global = parse(home.config, "global");
+  const shared = isSameFile(home.config, projectFile);
+  return mergeConfiguration(global, shared ? null : parse(projectFile, "project"));
 }
 
 /**

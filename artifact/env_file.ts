@@ -87,6 +87,7 @@ export function withEnvFile(
  * @param directory The nearest one at or above the manifest's that holds `murmur.yaml`.
  * @throws {MurError} `E-IO-003` for a line that is no assignment, and for a file that cannot be read.
  */
+// deno-lint-ignore require-await -- a small file is read at once: turns of the event loop would cost a launch more
 export async function readWorkspaceEnvFile(
   directory: string,
   env: Variables,
@@ -95,10 +96,10 @@ export async function readWorkspaceEnvFile(
   const file = `${directory.replace(/\/+$/, "")}/.env`;
   let bytes: Uint8Array;
   try {
-    const { size, isFile } = await Deno.stat(file);
+    const { size, isFile } = Deno.statSync(file);
     if (!isFile) throw new MurError("E-IO-003", `${file} is not a regular file`);
     if (size > MAX_BYTES) throw new MurError("E-IO-003", `${file} is larger than ${MAX_BYTES} bytes`);
-    bytes = await Deno.readFile(file);
+    bytes = Deno.readFileSync(file);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return env;
     if (error instanceof MurError) throw error;

@@ -281,10 +281,11 @@ export function pinRefusal(problem: PinProblem): MurError {
  *
  * @throws {MurError} `E-RUN-003` for its content, `E-IO-002`, `E-IO-003` for reading it.
  */
+// deno-lint-ignore require-await -- a small file is read at once: turns of the event loop would cost a launch more
 export async function readLock(path: string): Promise<LockFile | null> {
   let bytes: Uint8Array;
   try {
-    bytes = await Deno.readFile(path);
+    bytes = Deno.readFileSync(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return null;
     throw ioError(`read ${path}`, error);

@@ -8,10 +8,11 @@ import { parentDirectory } from "../base/paths.ts";
 const MANIFEST_NAME = "murmur.yaml";
 
 /** Directory of the nearest `murmur.yaml` at or above a directory; `null` when there is none. */
+// deno-lint-ignore require-await -- a small file is read at once: turns of the event loop would cost a launch more
 export async function projectRoot(from: string): Promise<string | null> {
   for (let directory = from;; directory = parentDirectory(directory)) {
     try {
-      const { isFile, size } = await Deno.stat(`${directory === "/" ? "" : directory}/${MANIFEST_NAME}`);
+      const { isFile, size } = Deno.statSync(`${directory === "/" ? "" : directory}/${MANIFEST_NAME}`);
       // An empty file of a trusted name is a placeholder and reads as absent (spec cli 2.2).
       if (isFile && size > 0) return directory;
     } catch (cause) {

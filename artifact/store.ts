@@ -69,18 +69,19 @@ export class ArtifactStore {
    * @returns `null` when the store does not hold it; a reserved version is held by none (spec manifest 3.2).
    * @throws {MurError} `E-IO-003` for an empty hash file, unreadable files, and names that cannot be a path.
    */
+  // deno-lint-ignore require-await -- a small file is read at once: turns of the event loop would cost a launch more
   async resolve(name: string, version: string, platform: string | null): Promise<StoredArtifact | null> {
     requirePathParts(name, version);
     if (isReservedVersion(version)) return null;
-    const tagged = platform === null ? null : await this.#resolveAt(name, version, platform);
-    return tagged ?? await this.#resolveAt(name, version, null);
+    const tagged = platform === null ? null : this.#resolveAt(name, version, platform);
+    return tagged ?? this.#resolveAt(name, version, null);
   }
 
-  async #resolveAt(name: string, version: string, platform: string | null): Promise<StoredArtifact | null> {
+  #resolveAt(name: string, version: string, platform: string | null): StoredArtifact | null {
     const base = this.#base(name, version, platform);
     const path = `${base}${ARCHIVE_SUFFIX}`;
-    if (!await isFile(path)) return null;
-    const recorded = await readTextOrNull(`${base}.sha256`);
+    if (!isFile(path)) return null;
+    const recorded = readTextOrNull(`${base}.sha256`);
     if (recorded === null) return null;
     const sha256 = recorded.trim();
     if (!isSha256Hex(sha256)) {
@@ -88,7 +89,7 @@ export class ArtifactStore {
       throw new MurError("E-IO-003", `the hash file ${base}.sha256 ${what}`, { hint: "install the artifact again" });
     }
     const metaPath = `${base}.meta.json`;
-    const text = await readTextOrNull(metaPath);
+    const text = readTextOrNull(metaPath);
     const metadata = text === null ? unknownMetadata(name, version) : parseMetadata(text, metaPath);
     return { name, version, platform, path, sha256, metadata };
   }
@@ -187,7 +188,7 @@ export class ArtifactStore {
   async #listingsOf(name: string, version: string): Promise<StoreListing[]> {
     const rows: StoreListing[] = [];
     for (const { base, path, tag } of await this.#archivesOf(name, version)) {
-      const metadata = await listedMetadata(base, name, version);
+      const metadata = listedMetadata(base, name, version);
       const filed: readonly Platform[] = tag === null ? metadata.platforms : [splitTag(tag)];
       const same = rows.findIndex((row) => row.kind === metadata.kind && row.role === metadata.role);
       const row = rows[same];
@@ -270,8 +271,8 @@ function splitTag(tag: string): Platform {
   return dash === -1 ? [tag, ""] : [tag.slice(0, dash), tag.slice(dash + 1)];
 }
 
-async function listedMetadata(base: string, name: string, version: string): Promise<ArtifactMetadata> {
-  const text = await readTextOrNull(`${base}.meta.json`);
+function listedMetadata(base: string, name: string, version: string): ArtifactMetadata {
+  const text = readTextOrNull(`${base}.meta.json`);
   if (text === null) return unknownMetadata(name, version);
   try {
     return parseMetadata(text, `${base}.meta.json`);
@@ -281,15 +282,18 @@ async function listedMetadata(base: string, name: string, version: string): Prom
   }
 }
 
+/** Longest archive that is read in one go, in bytes: a larger one would hold up the event loop. */
+const MAX_READ_AT_ONCE = 4 << 20;
+
 /** Reads an archive of bounded size; `null` when it is not there. @throws {MurError} */
 export async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
   try {
-    const info = await Deno.stat(path);
+    const info = Deno.statSync(path);
     if (!info.isFile) throw new MurError("E-IO-003", `${path} is not a regular file`);
     if (info.size > MAX_ARCHIVE_BYTES) {
       throw new MurError("E-IO-003", `${path} is larger than ${MAX_ARCHIVE_BYTES} bytes`);
     }
-    return await Deno.readFile(path);
+    return info.size <= MAX_READ_AT_ONCE ? Deno.readFileSync(path) : await Deno.readFile(path);
   } catch (error) {
     if (error instanceof MurError) throw error;
     if (error instanceof Deno.errors.NotFound) return null;
@@ -297,18 +301,18 @@ export async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>
   }
 }
 
-async function readTextOrNull(path: string): Promise<string | null> {
+function readTextOrNull(path: string): string | null {
   try {
-    return await Deno.readTextFile(path);
+    return Deno.readTextFileSync(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return null;
     throw ioError(`read ${path}`, error);
   }
 }
 
-async function isFile(path: string): Promise<boolean> {
+function isFile(path: string): boolean {
   try {
-    return (await Deno.stat(path)).isFile;
+    return Deno.statSync(path).isFile;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return false;
     throw ioError(`read ${path}`, error);

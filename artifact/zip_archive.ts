@@ -9,6 +9,7 @@
  * @module
  */
 import { MurError } from "../base/errors.ts";
+import { inflate } from "./inflate.ts";
 
 /** Largest archive that is read, in bytes. */
 export const MAX_ARCHIVE_BYTES = 1024 ** 3;
@@ -77,10 +78,15 @@ export function isSafeEntryName(name: string): boolean {
   return name.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 }
 
-function findEnd(view: DataView, label: string): number {
+function findEnd(bytes: Uint8Array, view: DataView, label: string): number {
   const length = view.byteLength;
+  const first = Math.max(0, length - END_LENGTH - MAX_COMMENT);
   let found = -1;
-  for (let at = length - END_LENGTH; at >= 0 && at >= length - END_LENGTH - MAX_COMMENT; at--) {
+  for (
+    let at = bytes.lastIndexOf(END_SIGNATURE & 0xff, length - END_LENGTH);
+    at >= first;
+    at = at === 0 ? -1 : bytes.lastIndexOf(END_SIGNATURE & 0xff, at - 1)
+  ) {
     if (view.getUint32(at, true) !== END_SIGNATURE) continue;
     if (at + END_LENGTH + view.getUint16(at + 20, true) !== length) continue;
     // Two readings of one file: which of them another reader takes cannot be known.
@@ -101,7 +107,7 @@ export function openZip(bytes: Uint8Array<ArrayBuffer>, label: string): ZipArchi
   if (bytes.length > MAX_ARCHIVE_BYTES) throw refuse(label, `it is larger than ${MAX_ARCHIVE_BYTES} bytes`);
   if (bytes.length < END_LENGTH) throw refuse(label, "it is too short to be a zip file");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const end = findEnd(view, label);
+  const end = findEnd(bytes, view, label);
   const count = view.getUint16(end + 10, true);
   const directorySize = view.getUint32(end + 12, true);
   const directoryOffset = view.getUint32(end + 16, true);
@@ -212,16 +218,23 @@ export async function readZipEntry(
     throw new MurError("E-IO-003", `'${entry.name}' in ${label} inflates to more than ${maxBytes} bytes`, options);
   }
   const packed = archive.bytes.subarray(entry.dataOffset, entry.dataOffset + entry.compressedSize);
-  const content = entry.method === 0 ? packed.slice() : await inflate(packed, entry, label);
+  const content = entry.method === 0 ? packed.slice() : await inflateEntry(packed, entry, label);
   if (crc32(content) !== entry.crc32) throw refuse(label, `the checksum of '${entry.name}' does not match its content`);
   return content;
 }
 
-async function inflate(
+async function inflateEntry(
   packed: Uint8Array<ArrayBuffer>,
   entry: ZipEntry,
   label: string,
 ): Promise<Uint8Array<ArrayBuffer>> {
+  if (entry.size <= MAX_INFLATED_AT_ONCE) {
+    const content = inflate(packed, entry.size);
+    if (content === "larger") throw refuse(label, `'${entry.name}' inflates to more than it declares`);
+    if (content === "damaged") throw refuse(label, `the data of '${entry.name}' is damaged`);
+    if (content.length !== entry.size) throw refuse(label, `'${entry.name}' inflates to less than it declares`);
+    return content;
+  }
   const content = new Uint8Array(entry.size);
   let fed = 0;
   let made = 0;
@@ -245,6 +258,9 @@ async function inflate(
   if (made !== entry.size) throw refuse(label, `'${entry.name}' inflates to less than it declares`);
   return content;
 }
+
+/** Larger entries go through the platform's stream, which does not hold up this thread. */
+const MAX_INFLATED_AT_ONCE = 64 << 10;
 
 let crcTable: Uint32Array | undefined;
 

@@ -24,10 +24,10 @@ export async function withDirectoryLock<T>(
   work: () => Promise<T>,
   { timeout = 60_000, shared = false }: DirectoryLockOptions = {},
 ): Promise<T> {
-  const held = await Deno.open(directory, { read: true });
+  const held = Deno.openSync(directory, { read: true });
   try {
     const deadline = Date.now() + timeout;
-    for (let pause = 2; !(await held.tryLock(!shared)); pause = Math.min(pause * 2, 20)) {
+    for (let pause = 2; !held.tryLockSync(!shared); pause = Math.min(pause * 2, 20)) {
       if (Date.now() >= deadline) {
         throw new MurError("E-IO-003", `another process is still writing in ${directory}`, {
           hint: "wait for it to end, or stop it, and try again",

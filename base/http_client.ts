@@ -30,6 +30,8 @@ export interface HttpRequest {
   readonly body?: ReadableStream<Uint8Array> | Uint8Array | null;
   /** Ends the request at any stage, also while the response body is read. */
   readonly signal?: AbortSignal;
+  /** Called once the whole request is handed to the system; not when it failed before. */
+  readonly sent?: () => void;
 }
 
 export interface HttpResponse {
@@ -98,6 +100,7 @@ interface PreparedRequest {
   readonly body: ReadableStream<Uint8Array> | Uint8Array | null;
   /** Exact size of the body, `null` when it is sent in chunks. */
   readonly length: number | null;
+  readonly sent: (() => void) | null;
 }
 
 /** Judges a request and settles its framing, so that no body can be read as a second request. */
@@ -135,7 +138,7 @@ function prepare(request: HttpRequest): PreparedRequest {
   else if (length > 0 || declared !== null || /^(POST|PUT|PATCH)$/.test(method)) {
     headers.push("Content-Length", String(length));
   }
-  return { method, url, headers, body, length };
+  return { method, url, headers, body, length, sent: request.sent ?? null };
 }
 
 /** Streams the body into the request, counting what was declared. Returns when all of it was handed over. */
@@ -262,7 +265,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   }
 
   async function exchange(prepared: PreparedRequest, signal: AbortSignal, retry: boolean): Promise<HttpResponse> {
-    const { url, method, headers, body, length } = prepared;
+    const { url, method, headers, body, length, sent } = prepared;
     const { node, plain, secure } = await agents();
     if (signal.aborted) throw abortError(signal, url.host);
     const isSecure = url.protocol === "https:";
@@ -302,6 +305,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         signal.removeEventListener("abort", onAbort);
         if (!responded) reject(failure ?? new HttpError("connection-terminated", `${url.host} closed the connection`));
       });
+      if (sent !== null) request.once("finish", sent);
       let reused = false;
       request.on("socket", (socket: Socket) => {
         // The agent's time-out is for idle connections; one in use waits as long as its caller does.

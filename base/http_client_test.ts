@@ -196,6 +196,37 @@ Deno.test("a name that resolves to a private or loopback address opens no connec
   assert.equal(server.connections(), 0);
 });
 
+Deno.test("the sender is told when the whole request left, before any answer, and never of one that did not", async () => {
+  const received = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  await using server = rawServer(async (peer) => {
+    await peer.until("the body");
+    received.resolve();
+    await answer.promise;
+    await peer.write("HTTP/1.1 204 No Content\r\n\r\n");
+  });
+  await withClient({ resolver: tableResolver({}) }, async (send) => {
+    const left = Promise.withResolvers<void>();
+    let told = 0;
+    const url = `http://127.0.0.1:${server.port}/`;
+    const response = send({
+      method: "POST",
+      url,
+      body: encoder.encode("the body"),
+      sent: () => {
+        told++;
+        left.resolve();
+      },
+    });
+    await Promise.all([left.promise, received.promise]);
+    answer.resolve();
+    assert.equal((await response).status, 204);
+    assert.equal(told, 1);
+    await fails(send({ method: "GET", url: "http://none.invalid/", sent: () => told++ }), "no-such-name");
+    assert.equal(told, 1);
+  });
+});
+
 Deno.test("localhost and literals reach loopback, every spelling of a literal means the same", async () => {
   await using server = rawServer(echo);
   await withClient({ resolver: tableResolver({ localhost: ["127.0.0.1"] }) }, async (send) => {

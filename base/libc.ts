@@ -100,7 +100,7 @@ export const LOCK = { SH: 1, EX: 2, NB: 4, UN: 8 } as const;
 /** `poll` events. */
 export const POLL = { IN: 1, PRI: 2, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
 /** `fcntl` commands. */
-export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4 } as const;
+export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4, SETPIPE_SZ: 1031 } as const;
 /** Close-on-exec, the only descriptor flag. */
 export const FD_CLOEXEC = 1;
 /** `prctl` operations. */
@@ -169,42 +169,36 @@ export function cString(text: string): CString | null {
   return encoder.encode(`${text}\0`);
 }
 
+/**
+ * Kernel calls go through the one function for all of them, in a form for each order of numbers and buffers: opening a
+ * symbol takes a tenth of a millisecond or two, and a launch makes twenty kinds of calls.
+ */
 const SYMBOLS = {
-  openat: { parameters: ["i32", "buffer", "i32", "u32"], result: "i32" },
-  openat2: { name: "syscall", parameters: ["i64", "i32", "buffer", "buffer", "usize"], result: "i32" },
-  statx: { name: "syscall", parameters: ["i64", "i32", "buffer", "i32", "u32", "buffer"], result: "i32" },
-  getdents64: { name: "syscall", parameters: ["i64", "i32", "buffer", "usize"], result: "i32" },
-  renameat2: { name: "syscall", parameters: ["i64", "i32", "buffer", "i32", "buffer", "u32"], result: "i32" },
-  close_range: { name: "syscall", parameters: ["i64", "u32", "u32", "u32"], result: "i32" },
-  mkdirat: { parameters: ["i32", "buffer", "u32"], result: "i32" },
-  linkat: { parameters: ["i32", "buffer", "i32", "buffer", "i32"], result: "i32" },
-  unlinkat: { parameters: ["i32", "buffer", "i32"], result: "i32" },
-  symlinkat: { parameters: ["buffer", "i32", "buffer"], result: "i32" },
-  readlinkat: { parameters: ["i32", "buffer", "buffer", "usize"], result: "i32" },
-  utimensat: { parameters: ["i32", "buffer", "buffer", "i32"], result: "i32" },
-  futimens: { parameters: ["i32", "buffer"], result: "i32" },
-  read: { parameters: ["i32", "buffer", "usize"], result: "i32" },
-  write: { parameters: ["i32", "buffer", "usize"], result: "i32" },
-  pread: { name: "pread64", parameters: ["i32", "buffer", "usize", "i64"], result: "i32" },
-  pwrite: { name: "pwrite64", parameters: ["i32", "buffer", "usize", "i64"], result: "i32" },
-  ftruncate: { name: "ftruncate64", parameters: ["i32", "i64"], result: "i32" },
-  fchmod: { parameters: ["i32", "u32"], result: "i32" },
-  fsync: { parameters: ["i32"], result: "i32" },
-  fdatasync: { parameters: ["i32"], result: "i32" },
-  flock: { parameters: ["i32", "i32"], result: "i32" },
-  close: { parameters: ["i32"], result: "i32" },
-  dup: { parameters: ["i32"], result: "i32" },
-  pipe2: { parameters: ["buffer", "i32"], result: "i32" },
-  kill: { parameters: ["i32", "i32"], result: "i32" },
-  fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
-  poll: { parameters: ["buffer", "u64", "i32"], result: "i32" },
-  prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
-  getuid: { parameters: [], result: "u32" },
-  geteuid: { parameters: [], result: "u32" },
+  call: { name: "syscall", parameters: ["i64", "i64", "i64", "i64", "i64", "i64"], result: "i32" },
+  callB: { name: "syscall", parameters: ["i64", "buffer", "i64"], result: "i32" },
+  callBNB: { name: "syscall", parameters: ["i64", "buffer", "i64", "buffer", "i64", "i64"], result: "i32" },
+  callNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64"], result: "i32" },
+  callNBB: { name: "syscall", parameters: ["i64", "i64", "buffer", "buffer", "i64"], result: "i32" },
+  callNBNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "buffer", "i64"], result: "i32" },
+  callNBNNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64", "buffer"], result: "i32" },
+  pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
+  writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
+  waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
+  posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
+  fileActionsInit: { name: "posix_spawn_file_actions_init", parameters: ["buffer"], result: "i32" },
+  fileActionsDup2: { name: "posix_spawn_file_actions_adddup2", parameters: ["buffer", "i32", "i32"], result: "i32" },
+  fileActionsChdir: { name: "posix_spawn_file_actions_addchdir_np", parameters: ["buffer", "buffer"], result: "i32" },
+  fileActionsDestroy: { name: "posix_spawn_file_actions_destroy", parameters: ["buffer"], result: "i32" },
   errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
-type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+/** A 64-bit parameter takes a plain number too, which costs less; none here is beyond what one holds exactly. */
+type WithNumbers<F> = F extends (...args: infer A) => infer R
+  ? (...args: { [I in keyof A]: A[I] extends bigint ? number : A[I] }) => R
+  : never;
+
+type Opened = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+type Symbols = { readonly [Name in keyof Opened]: WithNumbers<Opened[Name]> };
 
 /** Each symbol is opened on its first use: opening all takes tens of milliseconds, and most programs need a few. */
 function symbolsOf(library: string): Symbols {
@@ -224,11 +218,35 @@ function symbolsOf(library: string): Symbols {
 
 // Kernel call numbers; the calls newer than both machines have one number on each.
 const SYS = {
-  statx: ARM ? 291n : 332n,
-  getdents64: ARM ? 61n : 217n,
-  renameat2: ARM ? 276n : 316n,
-  close_range: 436n,
-  openat2: 437n,
+  read: ARM ? 63 : 0,
+  write: ARM ? 64 : 1,
+  close: ARM ? 57 : 3,
+  pread64: ARM ? 67 : 17,
+  pwrite64: ARM ? 68 : 18,
+  kill: ARM ? 129 : 62,
+  fcntl: ARM ? 25 : 72,
+  flock: ARM ? 32 : 73,
+  fsync: ARM ? 82 : 74,
+  fdatasync: ARM ? 83 : 75,
+  ftruncate: ARM ? 46 : 77,
+  fchmod: ARM ? 52 : 91,
+  getuid: ARM ? 174 : 102,
+  geteuid: ARM ? 175 : 107,
+  prctl: ARM ? 167 : 157,
+  getdents64: ARM ? 61 : 217,
+  openat: ARM ? 56 : 257,
+  mkdirat: ARM ? 34 : 258,
+  unlinkat: ARM ? 35 : 263,
+  linkat: ARM ? 37 : 265,
+  symlinkat: ARM ? 36 : 266,
+  readlinkat: ARM ? 78 : 267,
+  ppoll: ARM ? 73 : 271,
+  utimensat: ARM ? 88 : 280,
+  pipe2: ARM ? 59 : 293,
+  renameat2: ARM ? 276 : 316,
+  statx: ARM ? 291 : 332,
+  close_range: 436,
+  openat2: 437,
 } as const;
 
 // Types, mode, links, owner, times, inode, size.
@@ -257,7 +275,7 @@ export class Libc {
 
   /** `open` without a root. */
   openat(dir: number, path: CString, flags: number, mode = 0): number {
-    return this.#result(this.#c.openat(dir, path, flags | O.CLOEXEC, mode));
+    return this.#result(this.#c.callNB(SYS.openat, dir, path, flags | O.CLOEXEC, mode));
   }
 
   /** `openat2`: `resolve` as {@linkcode RESOLVE}. */
@@ -265,12 +283,12 @@ export class Libc {
     this.#how[0] = BigInt(flags | O.CLOEXEC);
     this.#how[1] = BigInt(mode);
     this.#how[2] = BigInt(resolve);
-    return this.#result(this.#c.openat2(SYS.openat2, dir, path, this.#howBytes, 24n));
+    return this.#result(this.#c.callNBB(SYS.openat2, dir, path, this.#howBytes, 24));
   }
 
   /** `statx` of a name below `dir`, or of `dir` itself with {@linkcode AT_EMPTY_PATH}; an error number on failure. */
   statx(dir: number, path: CString, flags: number): FileStat | number {
-    const result = this.#result(this.#c.statx(SYS.statx, dir, path, flags, STATX_BASIC_STATS, this.#statBuffer));
+    const result = this.#result(this.#c.callNBNNB(SYS.statx, dir, path, flags, STATX_BASIC_STATS, this.#statBuffer));
     if (result < 0) return result;
     const v = this.#statView;
     const mode = v.getUint16(28, true);
@@ -298,7 +316,7 @@ export class Libc {
   /** The next entries of a directory opened for reading, `.` and `..` left out; empty at the end. */
   getdents(fd: number, buffer: Uint8Array<ArrayBuffer>): RawDirEntry[] | number {
     for (;;) {
-      const length = this.#result(this.#c.getdents64(SYS.getdents64, fd, buffer, BigInt(buffer.length)));
+      const length = this.#result(this.#c.callNB(SYS.getdents64, fd, buffer, buffer.length, 0));
       if (length < 0) return length;
       if (length === 0) return [];
       const view = new DataView(buffer.buffer, buffer.byteOffset, length);
@@ -321,97 +339,97 @@ export class Libc {
   }
 
   mkdirat(dir: number, path: CString, mode: number): number {
-    return this.#result(this.#c.mkdirat(dir, path, mode));
+    return this.#result(this.#c.callNB(SYS.mkdirat, dir, path, mode, 0));
   }
 
   renameat2(fromDir: number, from: CString, toDir: number, to: CString, flags: number): number {
-    return this.#result(this.#c.renameat2(SYS.renameat2, fromDir, from, toDir, to, flags));
+    return this.#result(this.#c.callNBNB(SYS.renameat2, fromDir, from, toDir, to, flags));
   }
 
   linkat(fromDir: number, from: CString, toDir: number, to: CString, flags: number): number {
-    return this.#result(this.#c.linkat(fromDir, from, toDir, to, flags));
+    return this.#result(this.#c.callNBNB(SYS.linkat, fromDir, from, toDir, to, flags));
   }
 
   unlinkat(dir: number, path: CString, flags: number): number {
-    return this.#result(this.#c.unlinkat(dir, path, flags));
+    return this.#result(this.#c.callNB(SYS.unlinkat, dir, path, flags, 0));
   }
 
   symlinkat(target: CString, dir: number, path: CString): number {
-    return this.#result(this.#c.symlinkat(target, dir, path));
+    return this.#result(this.#c.callBNB(SYS.symlinkat, target, dir, path, 0, 0));
   }
 
   /** Bytes of a link's target, or an error number. */
   readlinkat(dir: number, path: CString): Uint8Array<ArrayBuffer> | number {
     const buffer = new Uint8Array(4096);
-    const length = this.#result(this.#c.readlinkat(dir, path, buffer, BigInt(buffer.length)));
+    const length = this.#result(this.#c.callNBB(SYS.readlinkat, dir, path, buffer, buffer.length));
     return length < 0 ? length : buffer.slice(0, length);
   }
 
   /** Times in nanoseconds since the epoch; `null` leaves one as it is. */
   utimensat(dir: number, path: CString, atime: bigint | null, mtime: bigint | null, flags: number): number {
-    return this.#result(this.#c.utimensat(dir, path, timespecs(atime, mtime), flags));
+    return this.#result(this.#c.callNBB(SYS.utimensat, dir, path, timespecs(atime, mtime), flags));
   }
 
   /** As {@linkcode utimensat}, of an open descriptor. */
   futimens(fd: number, atime: bigint | null, mtime: bigint | null): number {
-    return this.#result(this.#c.futimens(fd, timespecs(atime, mtime)));
+    return this.#result(this.#c.callNBB(SYS.utimensat, fd, null, timespecs(atime, mtime), 0));
   }
 
   read(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.read(fd, buffer, BigInt(buffer.length)));
+    return this.#result(this.#c.callNB(SYS.read, fd, buffer, buffer.length, 0));
   }
 
   write(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.write(fd, buffer, BigInt(buffer.length)));
+    return this.#result(this.#c.callNB(SYS.write, fd, buffer, buffer.length, 0));
   }
 
   pread(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.pread(fd, buffer, BigInt(buffer.length), BigInt(offset)));
+    return this.#result(this.#c.callNB(SYS.pread64, fd, buffer, buffer.length, offset));
   }
 
   pwrite(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.pwrite(fd, buffer, BigInt(buffer.length), BigInt(offset)));
+    return this.#result(this.#c.callNB(SYS.pwrite64, fd, buffer, buffer.length, offset));
   }
 
   ftruncate(fd: number, size: number): number {
-    return this.#result(this.#c.ftruncate(fd, BigInt(size)));
+    return this.#result(this.#c.call(SYS.ftruncate, fd, size, 0, 0, 0));
   }
 
   fchmod(fd: number, mode: number): number {
-    return this.#result(this.#c.fchmod(fd, mode));
+    return this.#result(this.#c.call(SYS.fchmod, fd, mode, 0, 0, 0));
   }
 
   fsync(fd: number): number {
-    return this.#result(this.#c.fsync(fd));
+    return this.#result(this.#c.call(SYS.fsync, fd, 0, 0, 0, 0));
   }
 
   fdatasync(fd: number): number {
-    return this.#result(this.#c.fdatasync(fd));
+    return this.#result(this.#c.call(SYS.fdatasync, fd, 0, 0, 0, 0));
   }
 
   /** Use with {@linkcode LOCK}`.NB`: a wait would hold the whole program. */
   flock(fd: number, operation: number): number {
-    return this.#result(this.#c.flock(fd, operation));
+    return this.#result(this.#c.call(SYS.flock, fd, operation, 0, 0, 0));
   }
 
   close(fd: number): number {
-    return this.#result(this.#c.close(fd));
+    return this.#result(this.#c.call(SYS.close, fd, 0, 0, 0, 0));
   }
 
   /** A close-on-exec pipe as `[read end, write end]`, or an error number. */
   pipe(): [number, number] | number {
     const pair = new Int32Array(2);
-    const result = this.#result(this.#c.pipe2(new Uint8Array(pair.buffer), O.CLOEXEC));
+    const result = this.#result(this.#c.callB(SYS.pipe2, new Uint8Array(pair.buffer), O.CLOEXEC));
     return result < 0 ? result : [pair[0]!, pair[1]!];
   }
 
   /** Signal 0 only asks whether the process exists; a negative pid names a process group. */
   kill(pid: number, signal: number): number {
-    return this.#result(this.#c.kill(pid, signal));
+    return this.#result(this.#c.call(SYS.kill, pid, signal, 0, 0, 0));
   }
 
   fcntl(fd: number, command: number, argument = 0): number {
-    return this.#result(this.#c.fcntl(fd, command, BigInt(argument)));
+    return this.#result(this.#c.call(SYS.fcntl, fd, command, argument, 0, 0));
   }
 
   /** Polls one descriptor; the events that came, 0 when the time ran out, or an error number. */
@@ -419,30 +437,146 @@ export class Libc {
     const record = new DataView(new ArrayBuffer(8));
     record.setInt32(0, fd, true);
     record.setInt16(4, events, true);
-    const result = this.#result(this.#c.poll(new Uint8Array(record.buffer), 1n, timeoutMs));
+    const time = timeoutMs < 0 ? null : BigInt64Array.of(
+      BigInt(Math.floor(timeoutMs / 1_000)),
+      BigInt(timeoutMs % 1_000) * 1_000_000n,
+    );
+    const result = this.#result(
+      this.#c.callBNB(SYS.ppoll, new Uint8Array(record.buffer), 1, time && new Uint8Array(time.buffer), 0, 0),
+    );
     return result <= 0 ? result : record.getInt16(6, true);
   }
 
+  /** As {@linkcode pollElsewhere}, without waiting. */
+  pollAll(records: Uint8Array<ArrayBuffer>): number {
+    return this.#c.callBNB(SYS.ppoll, records, records.length / POLL_RECORD_BYTES, new Uint8Array(16), 0, 0);
+  }
+
+  /**
+   * Waits in another thread until something comes for one of the descriptors, however long. One thread of a small pool is
+   * taken meanwhile, so there is one such call at a time (`descriptor_watch.ts`).
+   *
+   * @param records As `poll` takes them, 8 bytes each; the answer is in them.
+   * @returns how many have an event; a negative value, whatever it is, when there is none to tell.
+   */
+  pollElsewhere(records: Uint8Array<ArrayBuffer>): Promise<number> {
+    return this.#c.pollElsewhere(records, records.length / POLL_RECORD_BYTES, -1);
+  }
+
+  /**
+   * Writes in another thread, as long as it takes. At most {@linkcode MAX_VECTORS} parts, which must stay as they are.
+   *
+   * @returns the bytes written; a negative value when it failed, whose error number can't be told.
+   */
+  async writeElsewhere(fd: number, parts: readonly Uint8Array[]): Promise<number> {
+    const vectors = new BigUint64Array(2 * parts.length);
+    for (const [index, part] of parts.entries()) {
+      const start = Deno.UnsafePointer.of(part.buffer as ArrayBuffer);
+      vectors[2 * index] = Deno.UnsafePointer.value(start) + BigInt(part.byteOffset);
+      vectors[2 * index + 1] = BigInt(part.length);
+    }
+    const count = Number(await this.#c.writevElsewhere(fd, new Uint8Array(vectors.buffer), parts.length));
+    // The memory is there as long as someone knows of it.
+    return parts.length === 0 ? 0 : count;
+  }
+
+  /** Waits in another thread for the end of a child, which is about to come; its wait status. */
+  async waitElsewhere(pid: number): Promise<number> {
+    const status = new Int32Array(1);
+    // Only a signal that is handled interrupts it.
+    while (await this.#c.waitpidElsewhere(pid, new Uint8Array(status.buffer), 0) !== pid);
+    return status[0]!;
+  }
+
+  /**
+   * Starts a program as a child of this process.
+   *
+   * @param path Absolute.
+   * @param args Beside the path itself, which is the first.
+   * @param directory Where it stands; as this process where the C library can't tell (glibc before 2.29).
+   * @param stdio Descriptors that become its 0, 1 and 2; it gets no other that is close-on-exec.
+   * @returns its process id, or a negative error number.
+   */
+  spawn(
+    path: CString,
+    args: readonly CString[],
+    environment: readonly CString[],
+    directory: CString,
+    stdio: readonly [number, number, number],
+  ): number {
+    // Larger than the type of any C library here.
+    const actions = new Uint8Array(256);
+    const pid = new Int32Array(1);
+    let failed = this.#c.fileActionsInit(actions);
+    if (failed !== 0) return -failed;
+    try {
+      failed = this.#chdirAction(actions, directory);
+      stdio.forEach((from, to) => failed ||= this.#c.fileActionsDup2(actions, from, to));
+      failed ||= this.#c.posix_spawn(
+        new Uint8Array(pid.buffer),
+        path,
+        actions,
+        null,
+        pointersTo([path, ...args]),
+        pointersTo(environment),
+      );
+    } finally {
+      this.#c.fileActionsDestroy(actions);
+    }
+    return failed === 0 ? pid[0]! : -failed;
+  }
+
+  #chdirAction(actions: Uint8Array<ArrayBuffer>, directory: CString): number {
+    let add: Symbols["fileActionsChdir"];
+    try {
+      add = this.#c.fileActionsChdir;
+    } catch {
+      return 0;
+    }
+    return add(actions, directory);
+  }
+
   prctl(operation: number, argument: number): number {
-    return this.#result(this.#c.prctl(operation, BigInt(argument), 0n, 0n, 0n));
+    return this.#result(this.#c.call(SYS.prctl, operation, argument, 0, 0, 0));
   }
 
   /** Marks every descriptor from `first` on close-on-exec, so that no child inherits one (spec containment 19.11). */
   closeOnExecFrom(first: number): number {
     const CLOSE_RANGE_CLOEXEC = 4;
-    return this.#result(this.#c.close_range(SYS.close_range, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC));
+    return this.#result(this.#c.call(SYS.close_range, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC, 0, 0));
   }
 
   getuid(): number {
-    return this.#c.getuid();
+    return this.#c.call(SYS.getuid, 0, 0, 0, 0, 0) >>> 0;
   }
 
   geteuid(): number {
-    return this.#c.geteuid();
+    return this.#c.call(SYS.geteuid, 0, 0, 0, 0, 0) >>> 0;
   }
 }
 
 const EMPTY: CString = new Uint8Array(1);
+
+/** Most parts of one {@linkcode Libc.writeElsewhere}. */
+export const MAX_VECTORS = 1_024;
+
+/** Size of what `poll` takes for one descriptor. */
+export const POLL_RECORD_BYTES = 8;
+
+/** A list of strings as C wants it, in one piece: pointers to what follows them, the last one null. */
+function pointersTo(texts: readonly CString[]): Uint8Array<ArrayBuffer> {
+  const heads = 8 * (texts.length + 1);
+  const bytes = new Uint8Array(texts.reduce((sum, text) => sum + text.length, heads));
+  const view = new DataView(bytes.buffer);
+  const base = Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
+  let at = heads;
+  texts.forEach((text, index) => {
+    view.setBigUint64(8 * index, base + BigInt(at), true);
+    bytes.set(text, at);
+    at += text.length;
+  });
+  return bytes;
+}
 
 function timespecs(atime: bigint | null, mtime: bigint | null): Uint8Array<ArrayBuffer> {
   const UTIME_OMIT = 0x3fff_fffen;

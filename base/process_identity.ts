@@ -4,8 +4,6 @@
  *
  * @module
  */
-import { ERRNO, libc } from "./libc.ts";
-
 /** The two facts of `/proc/<pid>/stat` used here. */
 export interface ProcessStat {
   /** One letter, `Z` for a zombie. */
@@ -16,9 +14,9 @@ export interface ProcessStat {
 
 /** Takes `/proc/<pid>/stat` apart; `null` when it is not of that form. The name may hold spaces and parentheses. */
 export function parseProcessStat(text: string): ProcessStat | null {
-  const fields = text.slice(text.lastIndexOf(")") + 1).trim().split(/\s+/);
-  const [state] = fields;
   // The first field after the name is number 3.
+  const fields = text.slice(text.lastIndexOf(")") + 1).trimStart().split(" ", 22 - 2);
+  const [state] = fields;
   const start = fields[22 - 3];
   if (state === undefined || !/^[A-Za-z]$/.test(state) || start === undefined || !/^\d+$/.test(start)) return null;
   return { state, start };
@@ -42,13 +40,50 @@ export function ownStartToken(): string {
   return startToken(Deno.pid) ?? "";
 }
 
+let shown: boolean | undefined;
+
+/** Whether `/proc` shows the processes of others: the first one is always there. `hidepid` and other systems hide it. */
+function procShowsAll(): boolean {
+  shown ??= readProcessStat(1) !== null;
+  return shown;
+}
+
+/** Whether a pid is held by anything, as signal 0 tells. */
+function pidIsHeld(pid: number): boolean {
+  try {
+    Deno.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // A process of another user may not be signalled, and exists.
+    return !(error instanceof Deno.errors.NotFound);
+  }
+}
+
+/** What a pid tells now: its process, `null` for none; `unreadable` when there is one that does not show itself. */
+function lookAt(pid: number): ProcessStat | "unreadable" | null {
+  if (!Number.isSafeInteger(pid) || pid <= 0 || pid > 0x7fff_ffff) return null;
+  const stat = readProcessStat(pid);
+  // The first signal a program sends loads 2 ms of code.
+  if (stat === null) return !procShowsAll() && pidIsHeld(pid) ? "unreadable" : null;
+  return stat.state === "Z" || stat.state === "X" ? null : stat;
+}
+
 /** Whether a process holds the pid. One of another user counts, a zombie does not (spec cli 4.3, layer 1). */
 export function processExists(pid: number): boolean {
-  if (!Number.isSafeInteger(pid) || pid <= 0 || pid > 0x7fff_ffff) return false;
-  const result = libc().kill(pid, 0);
-  if (result !== 0 && result !== -ERRNO.EPERM) return false;
-  const state = readProcessStat(pid)?.state;
-  return state !== "Z" && state !== "X";
+  return lookAt(pid) !== null;
+}
+
+/**
+ * The pids of all processes, for whoever has many to look at: a pid that is noted before this is called and not among
+ * them is held by nobody.
+ *
+ * @returns `null` where `/proc` does not tell.
+ */
+export function heldPids(): ReadonlySet<number> | null {
+  if (!procShowsAll()) return null;
+  const held = new Set<number>();
+  for (const { name } of Deno.readDirSync("/proc")) if (/^\d+$/.test(name)) held.add(Number(name));
+  return held;
 }
 
 /** What layers 1 and 2 say of a noted process (spec cli 4.3). */
@@ -61,15 +96,16 @@ export type ProcessReading =
  * Compares a noted process with what runs now.
  *
  * @param start Its start token as noted. An empty one, whose writer could not read its own, verifies nothing.
+ * @param held {@linkcode heldPids} of a later moment than the note, or `null`.
  */
-export function readProcess(pid: number, start: string): ProcessReading {
-  if (!processExists(pid)) return { state: "gone", reason: `no process holds pid ${pid}` };
-  const now = startToken(pid);
-  if (now === null || start === "") {
-    // It may have ended between the two looks.
-    if (!processExists(pid)) return { state: "gone", reason: `no process holds pid ${pid}` };
+export function readProcess(pid: number, start: string, held: ReadonlySet<number> | null = null): ProcessReading {
+  let now = held === null || held.has(pid) ? lookAt(pid) : null;
+  // It may have ended between the two looks that this takes.
+  if (now === "unreadable") now = lookAt(pid);
+  if (now === null) return { state: "gone", reason: `no process holds pid ${pid}` };
+  if (now === "unreadable" || start === "") {
     return { state: "unverified", reason: `pid ${pid}'s start time could not be read` };
   }
-  if (now === start) return { state: "same" };
+  if (now.start === start) return { state: "same" };
   return { state: "gone", reason: `pid ${pid} is held by a process that started at another time` };
 }

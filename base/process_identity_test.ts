@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { ownStartToken, parseProcessStat, processExists, readProcess, startToken } from "./process_identity.ts";
+import {
+  heldPids,
+  ownStartToken,
+  parseProcessStat,
+  processExists,
+  readProcess,
+  startToken,
+} from "./process_identity.ts";
 
 Deno.test("the start time is counted after the last parenthesis", () => {
   const rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 8812345 99 100";
@@ -62,4 +69,18 @@ Deno.test("a zombie is gone, and so is an ended process", async () => {
     }
     await parent.status;
   }
+});
+
+Deno.test("one look at all pids tells the same of each", async () => {
+  const child = new Deno.Command("sleep", { args: ["30"] }).spawn();
+  const start = startToken(child.pid)!;
+  const held = heldPids();
+  assert.ok(held?.has(child.pid) && held.has(Deno.pid) && held.has(1));
+  assert.deepEqual(readProcess(child.pid, start, held), { state: "same" });
+  child.kill("SIGKILL");
+  await child.status;
+  // A listing that is older than the end is no proof of life.
+  assert.equal(readProcess(child.pid, start, held).state, "gone");
+  assert.equal(heldPids()?.has(child.pid), false);
+  assert.equal(readProcess(Deno.pid, ownStartToken(), new Set([child.pid])).state, "gone");
 });

@@ -1,48 +1,81 @@
 /**
  * Running-capsule records, `~/.murmur/running/<session id>.json`: how a running session is found on this machine (spec
- * cli 4.1, 4.2). They hold door tokens, so file and directory are the owner's alone.
+ * cli 4.1, 4.2). They hold door tokens, so file and directory are the owner's alone; no agent reaches them.
+ *
+ * Reading them is all that `mur ps` does before its first line, so this takes nothing but Deno's own file access.
+ * `write_running_record.ts` writes them.
  *
  * @module
  */
-import * as v from "valibot";
-import { writeAtomicallyIn } from "./atomic_file.ts";
-import { ioError, MurError, reasonOf } from "./errors.ts";
+import { MurError, reasonOf } from "./errors.ts";
 import { isId } from "./ids.ts";
 import { type ProcessReading, readProcess } from "./process_identity.ts";
-import { RootedDir } from "./rooted_dir.ts";
-import { isRootedError } from "./rooted_error.ts";
-
-const integer = v.pipe(v.number(), v.safeInteger());
-
-/** The one table of keys; unknown ones are ignored. */
-const SCHEMA = v.object({
-  session_id: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_.-]+$/)),
-  url: v.nullable(v.string()),
-  pid: integer,
-  process_start: v.string(),
-  capsule_name: v.string(),
-  capsule_version: v.string(),
-  workdir: v.string(),
-  records_dir: v.string(),
-  outlives_launcher: v.boolean(),
-  started_at: v.string(),
-  door_token: v.optional(v.string()),
-  credentials: v.optional(v.record(v.string(), v.string())),
-  formation_id: v.optional(v.pipe(v.string(), v.check((id) => isId("frm", id)))),
-  formation_member: v.optional(v.string()),
-  formation_entry: v.optional(v.boolean()),
-  formation_lifeline: v.optional(v.boolean()),
-  formation_launcher: v.optional(v.object({ pid: integer, process_start: v.string() })),
-  spawned_by: v.optional(v.string()),
-});
 
 /** One record, keys as in the file. Members that are absent are omitted from it. */
-export type RunningRecord = Readonly<v.InferOutput<typeof SCHEMA>>;
+export interface RunningRecord {
+  readonly session_id: string;
+  readonly url: string | null;
+  readonly pid: number;
+  readonly process_start: string;
+  readonly capsule_name: string;
+  readonly capsule_version: string;
+  readonly workdir: string;
+  readonly records_dir: string;
+  readonly outlives_launcher: boolean;
+  readonly started_at: string;
+  /**
+   * Where the door is bound when `localhost` does not lead there: another may listen on the same port of another address,
+   * and must not be given the token.
+   */
+  readonly bound_address?: string;
+  readonly door_token?: string;
+  readonly credentials?: Readonly<Record<string, string>>;
+  readonly formation_id?: string;
+  readonly formation_member?: string;
+  readonly formation_entry?: boolean;
+  readonly formation_lifeline?: boolean;
+  readonly formation_launcher?: { readonly pid: number; readonly process_start: string };
+  readonly spawned_by?: string;
+}
 
 /** A record of an older build: all there but `records_dir`. */
-export type OlderRunningRecord = Readonly<Omit<v.InferOutput<typeof SCHEMA>, "records_dir">>;
+export type OlderRunningRecord = Omit<RunningRecord, "records_dir">;
 
-const OLDER_SCHEMA = v.omit(SCHEMA, ["records_dir"]);
+type Check = (value: unknown) => boolean;
+const isText: Check = (value) => typeof value === "string";
+const isFlag: Check = (value) => typeof value === "boolean";
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/**
+ * The one table of keys; unknown ones are ignored. Written out by hand: a library that checks schemas takes longer to
+ * load than `mur ps` takes to read 200 records.
+ */
+const REQUIRED: { readonly [K in keyof OlderRunningRecord as undefined extends RunningRecord[K] ? never : K]: Check } =
+  {
+    session_id: (value) => typeof value === "string" && /^[A-Za-z0-9_.-]+$/.test(value),
+    url: (value) => value === null || typeof value === "string",
+    pid: Number.isSafeInteger,
+    process_start: isText,
+    capsule_name: isText,
+    capsule_version: isText,
+    workdir: isText,
+    outlives_launcher: isFlag,
+    started_at: isText,
+  };
+const OPTIONAL: { readonly [K in keyof RunningRecord as undefined extends RunningRecord[K] ? K : never]-?: Check } = {
+  bound_address: isText,
+  door_token: isText,
+  credentials: (value) => isObject(value) && Object.values(value).every(isText),
+  formation_id: (value) => typeof value === "string" && isId("frm", value),
+  formation_member: isText,
+  formation_entry: isFlag,
+  formation_lifeline: isFlag,
+  formation_launcher: (value) => isObject(value) && Number.isSafeInteger(value.pid) && isText(value.process_start),
+  spawned_by: isText,
+};
+const REQUIRED_KEYS = Object.entries(REQUIRED);
+const OPTIONAL_KEYS = Object.entries(OPTIONAL);
 
 /** What a file of the directory holds. */
 export type ParsedRunningRecord =
@@ -58,11 +91,23 @@ export function parseRunningRecord(text: string): ParsedRunningRecord {
   } catch {
     return { kind: "unreadable" };
   }
-  const record = v.safeParse(SCHEMA, value);
-  if (record.success) return { kind: "record", record: record.output };
-  const lacksOnlyRecords = typeof value === "object" && value !== null && !("records_dir" in value);
-  const older = lacksOnlyRecords ? v.safeParse(OLDER_SCHEMA, value) : undefined;
-  return older?.success ? { kind: "older", record: older.output } : { kind: "unreadable" };
+  if (!isObject(value)) return { kind: "unreadable" };
+  const known: Record<string, unknown> = {};
+  for (const [key, check] of REQUIRED_KEYS) {
+    if (!Object.hasOwn(value, key) || !check(value[key])) return { kind: "unreadable" };
+    known[key] = value[key];
+  }
+  const older = !Object.hasOwn(value, "records_dir");
+  if (!older && !isText(value.records_dir)) return { kind: "unreadable" };
+  if (!older) known.records_dir = value.records_dir;
+  for (const [key, check] of OPTIONAL_KEYS) {
+    if (!Object.hasOwn(value, key)) continue;
+    if (!check(value[key])) return { kind: "unreadable" };
+    known[key] = value[key];
+  }
+  return older
+    ? { kind: "older", record: known as unknown as OlderRunningRecord }
+    : { kind: "record", record: known as unknown as RunningRecord };
 }
 
 /** A record's text: pretty-printed, empty `credentials` and false flags left out. */
@@ -83,12 +128,15 @@ export interface RunningDirectory {
   readonly older: readonly OlderRunningRecord[];
   /** Names of files that are no records. */
   readonly unreadable: readonly string[];
+  /** Ids of sessions with a control token. */
+  readonly controlTokens: ReadonlySet<string>;
 }
 
-/** Largest record that is read. */
-const MAX_RECORD_BYTES = 1 << 20;
+/** End of the name of a session's control token. */
+const CONTROL_SUFFIX = ".control";
 
-function openOwn(dir: string): RootedDir {
+/** Makes the directory when it is missing and holds it at 0700. */
+export function holdRunningDirectory(dir: string): void {
   const slash = dir.replace(/\/+$/, "").lastIndexOf("/");
   Deno.mkdirSync(dir.slice(0, slash) || "/", { recursive: true, mode: 0o700 });
   try {
@@ -96,26 +144,29 @@ function openOwn(dir: string): RootedDir {
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
   }
-  // It may have been made with other bits.
-  if ((Deno.statSync(dir).mode! & 0o777) !== 0o700) Deno.chmodSync(dir, 0o700);
-  return RootedDir.open(dir, { symlinks: "refuse" });
+  // It may have been made with other bits, and a link may stand in its place.
+  const { isDirectory, mode } = Deno.lstatSync(dir);
+  if (!isDirectory) throw new Deno.errors.NotADirectory(`${dir} is not a directory`);
+  if ((mode! & 0o777) !== 0o700) Deno.chmodSync(dir, 0o700);
 }
 
-function read(root: RootedDir): RunningDirectory {
+function read(dir: string): RunningDirectory {
   const records: RunningRecord[] = [];
   const older: OlderRunningRecord[] = [];
   const unreadable: string[] = [];
-  for (const { name } of root.readDir()) {
+  const controlTokens = new Set<string>();
+  for (const { name, isFile } of Deno.readDirSync(dir)) {
+    if (name.endsWith(CONTROL_SUFFIX)) controlTokens.add(name.slice(0, -CONTROL_SUFFIX.length));
     if (!name.endsWith(".json")) continue;
-    let parsed: ParsedRunningRecord = { kind: "unreadable" };
+    let text: string | null = null;
     try {
-      using file = root.openFile(name);
-      parsed = parseRunningRecord(new TextDecoder().decode(file.readAll(MAX_RECORD_BYTES)));
+      // A link is no record, and a pipe would be waited for.
+      if (isFile) text = Deno.readTextFileSync(`${dir}/${name}`);
     } catch (error) {
       // Its session has just ended.
-      if (isRootedError(error, "no-entry")) continue;
-      if (!isRootedError(error)) throw error;
+      if (error instanceof Deno.errors.NotFound) continue;
     }
+    const parsed: ParsedRunningRecord = text === null ? { kind: "unreadable" } : parseRunningRecord(text);
     // A record under another session's name would let one session's end remove the other's.
     if (parsed.kind === "unreadable" || `${parsed.record.session_id}.json` !== name) unreadable.push(name);
     else if (parsed.kind === "record") records.push(parsed.record);
@@ -123,7 +174,9 @@ function read(root: RootedDir): RunningDirectory {
   }
   const descending = (a: { session_id: string }, b: { session_id: string }) =>
     a.session_id < b.session_id ? 1 : a.session_id > b.session_id ? -1 : 0;
-  return { records: records.sort(descending), older: older.sort(descending), unreadable: unreadable.sort() };
+  records.sort(descending);
+  older.sort(descending);
+  return { records, older, unreadable: unreadable.sort(), controlTokens };
 }
 
 /**
@@ -133,11 +186,11 @@ function read(root: RootedDir): RunningDirectory {
  */
 export function readRunningDirectory(dir: string): RunningDirectory {
   try {
-    using root = openOwn(dir);
-    const found = read(root);
+    holdRunningDirectory(dir);
+    const found = read(dir);
     for (const name of found.unreadable) {
       try {
-        root.unlink(name);
+        Deno.removeSync(`${dir}/${name}`);
       } catch {
         // Another reader was faster, or it is a directory: no record either way.
       }
@@ -154,49 +207,51 @@ export function readRunningDirectory(dir: string): RunningDirectory {
 /**
  * Reads the directory and changes nothing, as the spawn daemon does. A missing directory holds nothing.
  *
- * @throws {MurError} When it can't be listed.
+ * @throws {MurError} `E-RUN-028` when it can't be listed.
  */
 export function peekRunningDirectory(dir: string): RunningDirectory {
   try {
-    using root = RootedDir.open(dir, { symlinks: "refuse" });
-    return read(root);
-  } catch (error) {
-    if (isRootedError(error, "no-entry")) return { records: [], older: [], unreadable: [] };
-    throw error;
+    return read(dir);
+  } catch (cause) {
+    if (cause instanceof Deno.errors.NotFound) {
+      return { records: [], older: [], unreadable: [], controlTokens: new Set() };
+    }
+    throw new MurError("E-RUN-028", `the running-capsule records in ${dir} cannot be read: ${reasonOf(cause)}`, {
+      cause,
+    });
   }
 }
 
 /**
- * Writes a session's record, whole or not at all, readable by its owner alone.
+ * Removes a session's record and its control token; neither need be there.
  *
- * @throws {MurError} The caller warns `W-SEC-023` and goes on.
+ * @param options.controlToken False when it is known that there is no token.
  */
-export function writeRunningRecord(dir: string, record: RunningRecord): void {
+export function removeRunningRecord(
+  dir: string,
+  sessionId: string,
+  { controlToken = true }: { readonly controlToken?: boolean } = {},
+): void {
+  removeIfThere(`${dir}/${sessionId}.json`);
+  if (controlToken) removeIfThere(`${dir}/${sessionId}${CONTROL_SUFFIX}`);
+}
+
+function removeIfThere(path: string): void {
   try {
-    using root = openOwn(dir);
-    writeAtomicallyIn(root, `${record.session_id}.json`, formatRunningRecord(record), { mode: 0o600, durable: false });
+    Deno.removeSync(path);
   } catch (error) {
-    throw error instanceof MurError ? error : ioError(`write the running-capsule record in ${dir}`, error);
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }
 
-/** Removes a session's record and its control token; neither need be there. */
-export function removeRunningRecord(dir: string, sessionId: string): void {
-  try {
-    using root = RootedDir.open(dir, { symlinks: "refuse" });
-    for (const name of [`${sessionId}.json`, `${sessionId}.control`]) {
-      try {
-        root.unlink(name);
-      } catch (error) {
-        if (!isRootedError(error, "no-entry")) throw error;
-      }
-    }
-  } catch (error) {
-    if (!isRootedError(error, "no-entry")) throw error;
-  }
-}
-
-/** Layers 1 and 2 of a record: whether the process that wrote it still runs (spec cli 4.3). */
-export function readRecordProcess(record: Pick<RunningRecord, "pid" | "process_start">): ProcessReading {
-  return readProcess(record.pid, record.process_start);
+/**
+ * Layers 1 and 2 of a record: whether the process that wrote it still runs (spec cli 4.3).
+ *
+ * @param held Pids that are held, of a later moment than the record was read; `null` looks at the one alone.
+ */
+export function readRecordProcess(
+  record: Pick<RunningRecord, "pid" | "process_start">,
+  held: ReadonlySet<number> | null = null,
+): ProcessReading {
+  return readProcess(record.pid, record.process_start, held);
 }

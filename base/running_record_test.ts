@@ -9,8 +9,8 @@ import {
   readRunningDirectory,
   removeRunningRecord,
   type RunningRecord,
-  writeRunningRecord,
 } from "./running_record.ts";
+import { writeRunningRecord } from "./write_running_record.ts";
 
 function record(changes: Partial<RunningRecord> = {}): RunningRecord {
   return {
@@ -86,7 +86,7 @@ Deno.test(
   "the directory is listed newest first, cleaned by commands and left alone by a peek",
   inTempDir((home) => {
     const dir = `${home}/.murmur/running`;
-    assert.deepEqual(peekRunningDirectory(dir), { records: [], older: [], unreadable: [] });
+    assert.deepEqual(peekRunningDirectory(dir), { records: [], older: [], unreadable: [], controlTokens: new Set() });
     assert.throws(() => Deno.statSync(dir));
     const first = record();
     const second = record();
@@ -113,6 +113,7 @@ Deno.test(
     assert.deepEqual(readRunningDirectory(dir).unreadable, []);
 
     Deno.writeTextFileSync(`${dir}/${first.session_id}.control`, "token");
+    assert.deepEqual(readRunningDirectory(dir).controlTokens, new Set([first.session_id]));
     removeRunningRecord(dir, first.session_id);
     removeRunningRecord(dir, first.session_id);
     assert.deepEqual(readRunningDirectory(dir).records, [second]);

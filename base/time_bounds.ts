@@ -15,6 +15,10 @@ export interface TimeBounds {
   readonly teardown: number;
   /** Longest write-out of an open door connection at shutdown (spec door 1). */
   readonly doorDrain: number;
+  /** Reading the body of one request at the door (spec door 15). */
+  readonly doorBody: number;
+  /** Between two comments that keep a stream of the door from looking idle (spec door 12.7). */
+  readonly doorHeartbeat: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -35,6 +39,26 @@ export interface TimeBounds {
   readonly httpConnect: number;
   /** An idle connection of the HTTP client is closed after this. */
   readonly httpIdleConnection: number;
+  /** Connecting to the door of a running capsule (spec cli 4.3). */
+  readonly doorConnect: number;
+  /** Silence of a door that is asked for its agent card, or to stop its session (spec cli 4.3). */
+  readonly doorCard: number;
+  /** Silence of a door before it answers any other request. */
+  readonly doorAnswer: number;
+  /** All doors that `mur ps` asks, together. */
+  readonly listedDoors: number;
+  /** Silence of a stream that counts as its loss; a door sends a heartbeat every 15 s (spec door 12.7). */
+  readonly streamSilence: number;
+  /** First wait before a lost stream is opened again; doubled up to eight times as much (spec cli 13.3). */
+  readonly streamReopen: number;
+  /** How long a lost stream is tried to be opened again. */
+  readonly streamLost: number;
+  /** Poll of a process or a trace while `mur stop` waits (spec cli 13.2). */
+  readonly stopPoll: number;
+  /** Longest wait for the endings of canceled tasks in the trace (spec cli 13.2). */
+  readonly stopTaskEnds: number;
+  /** Longest wait for a process after SIGKILL (spec cli 13.2). */
+  readonly stopKilled: number;
 }
 
 /** The bounds the product ships with. */
@@ -43,6 +67,8 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   childStopGrace: 5_000,
   teardown: 20_000,
   doorDrain: 500,
+  doorBody: 30_000,
+  doorHeartbeat: 15_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
@@ -53,4 +79,14 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   nameserverReply: 2_000,
   httpConnect: 10_000,
   httpIdleConnection: 15_000,
+  doorConnect: 2_000,
+  doorCard: 5_000,
+  doorAnswer: 30_000,
+  listedDoors: 5_000,
+  streamSilence: 45_000,
+  streamReopen: 1_000,
+  streamLost: 60_000,
+  stopPoll: 100,
+  stopTaskEnds: 5_000,
+  stopKilled: 5_000,
 };

@@ -54,7 +54,7 @@ export async function run(): Promise<BenchResult> {
   const bytes = await everythingTool();
   const translation = await translate(bytes);
   const modules = new Map(translation.modules.map(({ name, bytes }) => [name, new WebAssembly.Module(bytes)]));
-  const bare = loadComponent(translation.glue, modules);
+  const bare = loadComponent(new TextDecoder().decode(translation.glue), modules);
   const [confineHelper, hostScript] = await Promise.all([checkoutHelper(), componentHostScript()]);
 
   await using harness = new Harness({ confineHelper, hostScript });

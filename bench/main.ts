@@ -10,11 +10,14 @@ import { type BenchResult, formatResult } from "./result.ts";
 /** Every benchmark by the name it is chosen with. */
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchResult> }>>> = {
   "start-up": () => import("./start_up.ts"),
+  "running-list": () => import("./running_list.ts"),
   "component-call": () => import("./component_call.ts"),
   "token-count": () => import("./token_count.ts"),
   "long-session": () => import("./long_session.ts"),
   "many-capsules": () => import("./many_capsules.ts"),
   "confine": () => import("./confine.ts"),
+  "door-calls": () => import("./door_calls.ts"),
+  "door-streams": () => import("./door_streams.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

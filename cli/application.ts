@@ -7,24 +7,36 @@
 import {
   type ApplicationText,
   buildApplication,
+  buildChoiceParser,
   buildCommand,
   buildRouteMap,
   type CommandContext,
   ExitCode,
+  proposeCompletions,
   run,
   type StricliProcess,
   text_en,
 } from "@stricli/core";
+import { reasonOf } from "../base/errors.ts";
 import type { BuildFlags } from "./build.ts";
+import type { CancelFlags } from "./cancel.ts";
+import { COMPLETE_ARGUMENT, type Shell, SHELLS } from "./completions.ts";
 import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
+import type { CliContext } from "./context.ts";
 import type { DoctorFlags } from "./doctor.ts";
 import type { InstallFlags } from "./install.ts";
 import type { ListFlags } from "./list.ts";
+import type { NewCapsuleFlags } from "./new.ts";
 import type { PrecompileFlags } from "./precompile.ts";
+import type { PsFlags } from "./ps.ts";
 import type { PublishFlags } from "./publish.ts";
-import { ioError, reasonOf } from "../base/errors.ts";
-import type { CliContext } from "./context.ts";
-import { reportFailure, USAGE_STATUS } from "./failure.ts";
+import type { SendFlags } from "./send.ts";
+import type { StopFlags } from "./stop.ts";
+import type { TraceDiffFlags } from "./trace_diff.ts";
+import type { TraceReportFlags } from "./trace_report.ts";
+import type { TraceRmFlags } from "./trace_rm.ts";
+import type { WatchFlags } from "./watch.ts";
+import { finalStatus, reportFailure, USAGE_STATUS } from "./failure.ts";
 
 /** What a command sees as `this`: the parser's streams and our context. */
 interface MurContext extends CommandContext {
@@ -192,6 +204,13 @@ const RUN_FLAGS = {
     optional: true,
     hidden: true,
   },
+  "readiness-tokens": {
+    kind: "boolean",
+    brief: "With --json: the door's tokens on the readiness line",
+    optional: true,
+    withNegated: false,
+    hidden: true,
+  },
 } as const;
 
 /** Values of the flags of `mur run`. */
@@ -217,6 +236,7 @@ export interface RunFlags {
   readonly "explain-scope"?: boolean;
   readonly "capsule-sha256"?: string;
   readonly "store-root"?: string;
+  readonly "readiness-tokens"?: boolean;
 }
 
 type Implementation<FLAGS, ARGS extends readonly (string | undefined)[]> = (
@@ -412,6 +432,200 @@ const configRoutes = buildRouteMap({
   docs: { brief: "Read and write configuration" },
 });
 
+/** Proposes values of an argument; whatever goes wrong while a key is pressed is no proposal. */
+function proposing(load: () => Promise<(context: CliContext, partial: string) => string[] | Promise<string[]>>) {
+  return async function (this: MurContext, partial: string): Promise<readonly string[]> {
+    try {
+      return await (await load())(this.mur, partial);
+    } catch {
+      return [];
+    }
+  };
+}
+
+const proposeRunning = proposing(async () => (await import("./session_proposals.ts")).runningProposals);
+const proposeRecorded = proposing(async () => (await import("./session_proposals.ts")).recordedProposals);
+
+const RUNNING_SESSION = {
+  ...required("Running session: id, end of an id, or @N from the newest", "session"),
+  proposeCompletions: proposeRunning,
+} as const;
+
+const WORKDIR = option("Work folder whose sessions are meant (default ./workdir)", "dir");
+const RECORDED_SESSION = {
+  ...required("Session, as for show", "session"),
+  proposeCompletions: proposeRecorded,
+} as const;
+const DOOR_URL = option("Door by its address, with the token of MURMUR_DOOR_TOKEN", "host:port");
+
+const psRoute = buildCommand<PsFlags, [], MurContext>({
+  loader: loading(async () => {
+    const { ps } = await import("./ps.ts");
+    return (context, flags) => ps(context, flags);
+  }),
+  parameters: { flags: { json: toggle("Print one JSON line") } },
+  docs: {
+    brief: "List the capsules that run on this machine",
+    fullDescription: "Asks every door whether it answers for its session, all at once and for 5 seconds at most. " +
+      "Records of processes that are gone are removed and named on stderr.",
+  },
+});
+
+const stopRoute = buildCommand<StopFlags, [session: string], MurContext>({
+  loader: loading(async () => (await import("./stop.ts")).stop),
+  parameters: {
+    flags: {
+      timeout: {
+        kind: "parsed",
+        parse: wholeNumber,
+        brief: "Seconds between SIGTERM and SIGKILL (default 10; 0 escalates at once)",
+        placeholder: "s",
+        optional: true,
+      },
+    },
+    positional: { kind: "tuple", parameters: [RUNNING_SESSION] },
+  },
+  docs: {
+    brief: "End a running session",
+    fullDescription: "Cancels its tasks through its door, then ends its process. Says which tasks were canceled and " +
+      "what is still running because of them.",
+  },
+});
+
+const watchRoute = buildCommand<WatchFlags, [session?: string], MurContext>({
+  loader: loading(async () => (await import("./watch.ts")).watch),
+  parameters: {
+    flags: { url: DOOR_URL },
+    positional: {
+      kind: "tuple",
+      parameters: [{
+        ...positional("Running session (default @1, the newest)", "session"),
+        proposeCompletions: proposeRunning,
+      }],
+    },
+  },
+  docs: {
+    brief: "Follow a running session's events",
+    fullDescription: "Shows what is still kept, then everything as it happens. A lost connection is opened again. " +
+      "Ctrl-C ends the watch; the capsule keeps running.",
+  },
+});
+
+const cancelRoute = buildCommand<CancelFlags, [first: string, second?: string], MurContext>({
+  loader: loading(async () => {
+    const { cancel } = await import("./cancel.ts");
+    return (context, flags, first, second) => cancel(context, flags, first, second);
+  }),
+  parameters: {
+    flags: { url: DOOR_URL },
+    positional: {
+      kind: "tuple",
+      parameters: [
+        { ...RUNNING_SESSION, brief: "Running session; left out with --url" },
+        positional("Task to cancel", "task"),
+      ],
+    },
+  },
+  docs: { brief: "Cancel one task of a running session" },
+});
+
+const tokenRoute = buildCommand<Record<never, never>, [session: string, credential?: string], MurContext>({
+  loader: loading(async () => {
+    const { token } = await import("./token.ts");
+    return (context, _flags, session, credential) => token(context, session, credential);
+  }),
+  parameters: {
+    flags: {},
+    positional: {
+      kind: "tuple",
+      parameters: [RUNNING_SESSION, positional("Print this credential's token alone", "credential")],
+    },
+  },
+  docs: { brief: "Print the tokens of a running session's door" },
+});
+
+const sendRoute = buildCommand<SendFlags, [session: string, text: string], MurContext>({
+  loader: loading(async () => {
+    const { send } = await import("./send.ts");
+    return (context, flags, session, message) => send(context, flags, session, message);
+  }),
+  parameters: {
+    flags: {
+      context: option("Context the task belongs to (default: a fresh one)", "id"),
+      task: option("Task that waits for input and gets this answer", "id"),
+      json: toggle("Print a JSON line per event, then the task"),
+    },
+    positional: {
+      kind: "tuple",
+      parameters: [RUNNING_SESSION, required("Message; - reads it from standard input", "text")],
+    },
+  },
+  docs: {
+    brief: "Send a task to a running session and stream its answer",
+    fullDescription: "The answer goes to stdout, states and tool calls to stderr. The exit status is 0 when the task " +
+      "completed or asks for input. Ctrl-C leaves the task running.",
+  },
+});
+
+const newRoutes = buildRouteMap({
+  routes: {
+    capsule: buildCommand<NewCapsuleFlags, [name: string], MurContext>({
+      loader: loading(async () => (await import("./new.ts")).newCapsule),
+      parameters: {
+        flags: {
+          provider: option("anthropic, openai, or scripted for a trial without a model", "name"),
+        },
+        positional: { kind: "tuple", parameters: [required("Name of capsule and directory", "name")] },
+      },
+      docs: { brief: "Make a capsule that runs" },
+    }),
+    tool: buildCommand<Record<never, never>, [name: string], MurContext>({
+      loader: loading(async () => {
+        const { newTool } = await import("./new.ts");
+        return (context, _flags, name) => newTool(context, name);
+      }),
+      parameters: {
+        flags: {},
+        positional: { kind: "tuple", parameters: [required("Name of tool and directory", "name")] },
+      },
+      docs: { brief: "Make a tool in TypeScript that builds" },
+    }),
+    hook: buildCommand<Record<never, never>, [name: string], MurContext>({
+      loader: loading(async () => (await import("./new.ts")).newHook),
+      parameters: {
+        flags: {},
+        positional: { kind: "tuple", parameters: [required("Name of hook and directory", "name")] },
+      },
+      docs: { brief: "Refused: this version builds no hooks" },
+    }),
+  },
+  docs: { brief: "Make a capsule or a tool from a template" },
+});
+
+const completionsRoute = buildCommand<Record<never, never>, [shell: Shell], MurContext>({
+  loader: loading(async () => {
+    const { completions } = await import("./completions.ts");
+    return (context, _flags, shell) => completions(context, shell);
+  }),
+  parameters: {
+    flags: {},
+    positional: {
+      kind: "tuple",
+      parameters: [{
+        brief: SHELLS.join(", "),
+        parse: buildChoiceParser(SHELLS),
+        placeholder: "shell",
+        proposeCompletions: (partial) => SHELLS.filter((shell) => shell.startsWith(partial)),
+      }],
+    },
+  },
+  docs: {
+    brief: "Print the script that makes a shell complete mur",
+    fullDescription: 'bash: eval "$(mur completions bash)" in ~/.bashrc. zsh: the same in ~/.zshrc, behind compinit. ' +
+      "fish: mur completions fish > ~/.config/fish/completions/mur.fish",
+  },
+});
+
 const traceRoutes = buildRouteMap({
   routes: {
     show: buildCommand<TraceShowFlags, [session?: string], MurContext>({
@@ -422,7 +636,7 @@ const traceRoutes = buildRouteMap({
       }),
       parameters: {
         flags: {
-          workdir: option("Work folder whose sessions are meant (default ./workdir)", "dir"),
+          workdir: WORKDIR,
           body: option("Print stored bytes: system, tools, response, message:<i>, or a hash", "selector"),
           turn: {
             kind: "parsed",
@@ -434,7 +648,10 @@ const traceRoutes = buildRouteMap({
         },
         positional: {
           kind: "tuple",
-          parameters: [positional("Session: id, end of an id, @N from the newest, or a path (default @1)", "session")],
+          parameters: [{
+            ...positional("Session: id, end of an id, @N from the newest, or a path (default @1)", "session"),
+            proposeCompletions: proposeRecorded,
+          }],
         },
       },
       docs: { brief: "Summarise what happened in a session" },
@@ -447,15 +664,55 @@ const traceRoutes = buildRouteMap({
       }),
       parameters: {
         flags: {
-          workdir: option("Work folder whose sessions are meant (default ./workdir)", "dir"),
+          workdir: WORKDIR,
           verbose: toggle("Show the inputs of tools too"),
         },
-        positional: { kind: "tuple", parameters: [positional("Session, as for show (default @1)", "session")] },
+        positional: {
+          kind: "tuple",
+          parameters: [{
+            ...positional("Session, as for show (default @1)", "session"),
+            proposeCompletions: proposeRecorded,
+          }],
+        },
       },
       docs: { brief: "Show a session as a tree of tasks, turns and calls" },
     }),
+    diff: buildCommand<TraceDiffFlags, readonly string[], MurContext>({
+      loader: loading(async () => {
+        const { traceDiff } = await import("./trace_diff.ts");
+        return (context, flags, ...sessions) => traceDiff(context, flags, sessions);
+      }),
+      parameters: { flags: { workdir: WORKDIR }, positional: { kind: "array", parameter: RECORDED_SESSION } },
+      docs: { brief: "Compare two sessions, before and after (default @2 @1)" },
+    }),
+    report: buildCommand<TraceReportFlags, readonly string[], MurContext>({
+      loader: loading(async () => {
+        const { traceReport } = await import("./trace_report.ts");
+        return (context, flags, ...sessions) => traceReport(context, flags, sessions);
+      }),
+      parameters: {
+        flags: {
+          workdir: WORKDIR,
+          last: option("Only the n newest sessions", "n"),
+          since: option("Only sessions of the last <n>m, <n>h or <n>d", "age"),
+        },
+        positional: { kind: "array", parameter: RECORDED_SESSION },
+      },
+      docs: { brief: "Figures of several sessions (default: all of the work folder)" },
+    }),
+    rm: buildCommand<TraceRmFlags, readonly string[], MurContext>({
+      loader: loading(async () => {
+        const { traceRm } = await import("./trace_rm.ts");
+        return (context, flags, ...sessions) => traceRm(context, flags, sessions);
+      }),
+      parameters: {
+        flags: { workdir: WORKDIR },
+        positional: { kind: "array", parameter: RECORDED_SESSION, minimum: 1 },
+      },
+      docs: { brief: "Remove sessions' records, their delegated children's too" },
+    }),
   },
-  docs: { brief: "Read traces" },
+  docs: { brief: "Read traces, and remove them" },
 });
 
 const schemaRoute = buildCommand<Record<never, never>, [], MurContext>({
@@ -466,7 +723,14 @@ const schemaRoute = buildCommand<Record<never, never>, [], MurContext>({
 
 const routes = buildRouteMap({
   routes: {
+    new: newRoutes,
     run: runCommand,
+    ps: psRoute,
+    send: sendRoute,
+    watch: watchRoute,
+    cancel: cancelRoute,
+    stop: stopRoute,
+    token: tokenRoute,
     build: buildRoute,
     publish: publishRoute,
     install: installRoute,
@@ -476,6 +740,7 @@ const routes = buildRouteMap({
     config: configRoutes,
     trace: traceRoutes,
     schema: schemaRoute,
+    completions: completionsRoute,
   },
   docs: { brief: "Build, install and run contained AI agents" },
 });
@@ -505,11 +770,27 @@ export async function runApplication(args: readonly string[], context: CliContex
     env: { STRICLI_SKIP_VERSION_CHECK: "1", STRICLI_NO_COLOR: "1" },
   };
   const stricliContext: MurContext & { readonly process: StricliProcess } = { process, mur: context, outcome };
+  if (args[0] === COMPLETE_ARGUMENT) {
+    await proposeWords(args.slice(1), stricliContext);
+    return 0;
+  }
   await run(application, args.length === 0 ? ["--help"] : args, stricliContext);
   // Without an outcome help was shown, or the parser refused the arguments.
   const status = outcome.status ?? (process.exitCode === ExitCode.Success ? 0 : USAGE_STATUS);
-  const lost = context.lostOutput();
-  // A session ends with the status of its tasks, whatever becomes of its streams (spec cli 12.4).
-  if (lost === null || status !== 0 || args[0] === "run") return status;
-  return reportFailure(ioError("write standard output", lost), context);
+  return finalStatus(status, context, args[0] === "run");
+}
+
+/** Flags that neither help nor completion shows. */
+const HIDDEN_FLAGS: ReadonlySet<string> = new Set(
+  Object.entries(RUN_FLAGS).flatMap(([name, flag]) => "hidden" in flag ? [`--${name}`] : []),
+);
+
+/** Prints what the last of some words may become, a line each: the word, a tab, what it is for. */
+async function proposeWords(words: readonly string[], context: MurContext & { readonly process: StricliProcess }) {
+  const partial = words.at(-1) ?? "";
+  for (const { kind, completion, brief } of await proposeCompletions(application, words, context)) {
+    // Flags only for whoever began one: without other proposals the shell completes file names.
+    if (kind === "argument:flag" && (!partial.startsWith("-") || HIDDEN_FLAGS.has(completion))) continue;
+    context.mur.stdout.line(`${completion}\t${brief}`);
+  }
 }

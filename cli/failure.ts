@@ -35,6 +35,18 @@ export function reportFailure(error: unknown, context: CliContext): number {
   return 1;
 }
 
+/**
+ * The status of a command that has run: a success whose output could not be written is none.
+ *
+ * @param keepsStatus A session ends with the status of its tasks, whatever becomes of its streams (spec cli 12.4).
+ */
+export function finalStatus(status: number, context: CliContext, keepsStatus = false): number {
+  const lost = context.lostOutput();
+  return lost === null || status !== 0 || keepsStatus
+    ? status
+    : reportFailure(ioError("write standard output", lost), context);
+}
+
 /** Whether the operating system refused something, which is no defect of this program; such errors carry its name. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && "code" in error && typeof error.code === "string" && /^E[A-Z0-9]+$/.test(error.code);

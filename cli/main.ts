@@ -22,6 +22,11 @@ export async function main(args: readonly string[], context: CliContext = proces
     context.stdout.line(`mur ${VERSION}`);
     return 0;
   }
+  // So is the list of what runs.
+  if (args[0] === "ps") {
+    const status = await (await import("./quick_ps.ts")).quickPs(args, context);
+    if (status !== null) return status;
+  }
   const { runApplication } = await import("./application.ts");
   return await runApplication(args, context);
 }

@@ -5,11 +5,12 @@
  * @module
  */
 import { DEFAULT_LIMITS } from "../artifact/manifest/default_limits.ts";
-import { sha256Hex } from "../artifact/sha256.ts";
+import { sha256 } from "@noble/hashes/sha2.js";
 import { hardenProcess } from "../base/process_hardening.ts";
 import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { createComponentRuntime } from "../runtime/component/create_component_runtime.ts";
+import { takeHostAhead } from "../runtime/component/host_ahead.ts";
 import { componentHostScript } from "../runtime/component/host_program.ts";
 import type { RunFlags } from "./application.ts";
 import type { CliContext } from "./context.ts";
@@ -29,6 +30,8 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
   }
   try {
     const { explainCapsule, runCapsule } = await import("./run_capsule.ts");
+    // Its hash was made meanwhile: the host is given the code before this thread has no time for it.
+    await components.foreseen;
     return await (flags["explain-scope"] ? explainCapsule : runCapsule)(context, flags, components);
   } finally {
     await components.close();
@@ -62,14 +65,16 @@ async function startComponents(context: CliContext, flags: RunFlags): Promise<Co
     limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
     confineHelper: helper,
     hostScript,
-    launch: await launchKey(context, flags),
+    ahead: takeHostAhead(),
+    launch: launchKey(context, flags),
   });
 }
 
 /** Names the capsule of a launch, for what may be loaded ahead. */
-async function launchKey({ cwd }: CliContext, flags: RunFlags): Promise<string> {
+function launchKey({ cwd }: CliContext, flags: RunFlags): string {
   const what = flags.capsule === undefined
     ? [cwd, flags.manifest ?? "murmur.yaml"]
     : [flags.capsule, flags["capsule-version"]];
-  return await sha256Hex(new TextEncoder().encode(JSON.stringify(what)));
+  // The platform's own hash answers in a later turn of the event loop.
+  return new Uint8Array(sha256(new TextEncoder().encode(JSON.stringify(what)))).toHex();
 }

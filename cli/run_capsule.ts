@@ -174,19 +174,24 @@ function linesOf(context: CliContext, flags: RunFlags): TextOutput | null {
 function announce(
   context: RunContext,
   flags: RunFlags,
-  session: SessionReady & Partial<Pick<ServingSession, "frames">>,
+  session: SessionReady & Partial<Pick<ServingSession, "frames" | "tokens">>,
   lines: TextOutput | null,
 ): void {
   context.refused.keepIn(session.recordsDir);
   if (lines === null) {
-    context.stdout.line(JSON.stringify({
+    const tokens = flags["readiness-tokens"] ? session.tokens ?? null : null;
+    const line = JSON.stringify({
       url: session.url,
       pid: Deno.pid,
       session_id: session.sessionId,
       name: session.name,
       version: session.version,
       workdir: session.workdir,
-    }));
+      ...(tokens === null ? {} : { tokens }),
+    });
+    if (tokens === null) context.stdout.line(line);
+    // A line with tokens is never kept elsewhere when stdout refuses it (spec session 17.6).
+    else context.stdout.write(`${line}\n`);
     return;
   }
   if (session.url !== "") lines.line(`murmur: url ${session.url}`);

@@ -35,6 +35,14 @@ export function mark(status: unknown): string {
   return status === "ok" || status === "success" ? "✓" : "✗";
 }
 
+/** Exit codes counted: `2 ok, 1 failed (exit 3)`. */
+export function exitCodes(codes: readonly number[]): string {
+  const byCode = Map.groupBy(codes, (code) => code);
+  const failed = [...byCode].filter(([code]) => code !== 0).sort(([a], [b]) => a - b)
+    .map(([code, same]) => `${same.length} failed (exit ${code})`);
+  return [`${byCode.get(0)?.length ?? 0} ok`, ...failed].join(", ");
+}
+
 /** A label padded so that its value starts in column 13. */
 export function row(label: string, value: string): string {
   return `${label.length < 12 ? label.padEnd(12) : `${label} `}${value}`;

@@ -5,7 +5,7 @@
  */
 import { isTurn } from "../runtime/trace/trace_counters.ts";
 import { linesOf, type Trace, type TraceRecord } from "../runtime/trace/trace_reader.ts";
-import { average, cut, duration, mark, row, sectionRule, short, thousands } from "./trace_format.ts";
+import { average, cut, duration, exitCodes, mark, row, sectionRule, short, thousands } from "./trace_format.ts";
 import { redundantReads } from "./trace_redundancy.ts";
 
 /** Text that the sections cannot take from the trace alone. */
@@ -252,11 +252,8 @@ function shellRows(trace: Trace): string[] {
   const detached = linesOf(trace, "shell_detached");
   const rows = [row("count:", thousands(ran.length + detached.length))];
   if (ran.length > 0) {
-    const byCode = Map.groupBy(ran, ({ exit_code: code }) => code);
-    const failed = [...byCode].filter(([code]) => code !== 0).sort(([a], [b]) => a - b)
-      .map(([code, lines]) => `${lines.length} failed (exit ${code})`);
     rows.push(
-      row("exit codes:", [`${byCode.get(0)?.length ?? 0} ok`, ...failed].join(", ")),
+      row("exit codes:", exitCodes(ran.map((line) => line.exit_code))),
       row("latency:", `avg ${duration(ran.reduce((sum, line) => sum + line.duration_ms, 0) / ran.length)}`),
     );
   }

@@ -19,6 +19,37 @@ export interface ComponentHostProgram {
 const closures = new Map<string, readonly string[]>();
 
 /**
+ * Files a process has mapped to be executed: the program, its interpreter and its libraries, as the loader found them.
+ * Reading it takes a fraction of what taking the files apart does.
+ *
+ * @param maps Text of `/proc/<pid>/maps`.
+ * @param program Canonical path of the program that runs there.
+ * @returns canonical paths, the program first; `null` when the text does not tell them all.
+ */
+export function mappedFiles(maps: string, program: string): string[] | null {
+  const found = new Set([program]);
+  let itself = false;
+  for (const [, path] of maps.matchAll(/^[^ ]+ ..x[^/\n]*(\/.*)$/gm)) {
+    // One replaced on disk is no longer what the next process is given.
+    if (path!.endsWith(" (deleted)") || path!.includes("\\")) return null;
+    itself ||= path === program;
+    found.add(path!);
+  }
+  return itself ? [...found] : null;
+}
+
+/** What a program needs to start. One that runs here already tells by what it is made of. */
+function needsOf(command: string): readonly string[] {
+  try {
+    const own = mappedFiles(Deno.readTextFileSync("/proc/self/maps"), command);
+    if (own !== null) return own;
+  } catch {
+    // Not every system tells it.
+  }
+  return elfClosure(command);
+}
+
+/**
  * The helper's arguments for a component host: what the program and its libraries need is left readable and executable,
  * `reads` readable, nothing writable. The host's standard input stays its own; when its other end closes, or this process
  * ends in any way, the host is killed.
@@ -28,7 +59,7 @@ const closures = new Map<string, readonly string[]>();
 export function componentHostArguments(program: ComponentHostProgram, memoryBytes?: number): string[] {
   const command = Deno.realPathSync(program.command);
   let closure = closures.get(command);
-  if (closure === undefined) closures.set(command, closure = elfClosure(command));
+  if (closure === undefined) closures.set(command, closure = needsOf(command));
   return guardArguments(
     {
       input: "pass",

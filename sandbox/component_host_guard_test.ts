@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { componentHostArguments } from "./component_host_guard.ts";
+import { componentHostArguments, mappedFiles } from "./component_host_guard.ts";
+import { elfClosure } from "./elf_closure.ts";
 import { checkoutHelper } from "./confine_helper.ts";
 import { parseWalls } from "./guard.ts";
 
@@ -69,4 +70,25 @@ Deno.test("this very program runs behind the walls, and reaches nothing with eve
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
+});
+
+Deno.test("what a running program is made of is what its files name", () => {
+  const program = Deno.realPathSync(Deno.execPath());
+  const mapped = mappedFiles(Deno.readTextFileSync("/proc/self/maps"), program);
+  assert.ok(mapped !== null);
+  assert.equal(mapped[0], program);
+  for (const path of elfClosure(program)) assert.ok(mapped.includes(path), `${path} is missing`);
+});
+
+Deno.test("only files mapped to be executed count, and a text that does not tell all counts for nothing", () => {
+  const line = (permissions: string, path: string) =>
+    `7f0000000000-7f0000001000 ${permissions} 00000000 fe:00 123                        ${path}\n`;
+  const own = line("r-xp", "/bin/own program");
+  const maps = line("r--p", "/bin/own program") + own + line("rw-s", "/cache/index-shm") + line("r--p", "/lib/data") +
+    line("r-xp", "/lib/libc.so.6") + line("r-xp", "[vdso]") + line("rwxp", "") + line("--xp", "/lib/x.so");
+  assert.deepEqual(mappedFiles(maps, "/bin/own program"), ["/bin/own program", "/lib/libc.so.6", "/lib/x.so"]);
+  assert.equal(mappedFiles(maps, "/bin/other"), null);
+  assert.equal(mappedFiles(own + line("r-xp", "/lib/libc.so.6 (deleted)"), "/bin/own program"), null);
+  assert.equal(mappedFiles(own + line("r-xp", "/lib/a\\012b"), "/bin/own program"), null);
+  assert.equal(mappedFiles("", "/bin/own program"), null);
 });

@@ -25,6 +25,25 @@ Deno.test("the bundle answers its version, serves components and translates them
     assert.equal(new TextDecoder().decode(stdout), `mur ${VERSION}\n`);
   });
 
+  await t.step("list of running capsules, by a program of its own or the whole one", async () => {
+    const home = await Deno.makeTempDir();
+    try {
+      for (
+        const [args, shown] of [[["ps"], /^no running capsules\n$/], [["ps", "--help"], /mur ps \[--json\]/]] as const
+      ) {
+        const command = new Deno.Command(Deno.execPath(), {
+          args: [...run, "--no-config", "-A", entry, ...args],
+          clearEnv: true,
+          env: { ...env, HOME: home },
+        });
+        const { stdout, stderr } = await command.output();
+        assert.match(new TextDecoder().decode(stdout), shown, new TextDecoder().decode(stderr));
+      }
+    } finally {
+      await Deno.remove(home, { recursive: true });
+    }
+  });
+
   await t.step("component host", async () => {
     const hidden = [HIDDEN, "component-host"];
     assert.equal(hiddenModeOf(hidden), "component-host");

@@ -204,17 +204,23 @@ export function parseCapsuleManifest(
  *
  * @throws {MurError} `E-IO-001` `murmur.yaml not found at <path>`, `E-IO-003` for any other failure.
  */
-export async function readManifestBytes(path: string): Promise<Uint8Array> {
+export function readManifestBytes(path: string): Uint8Array {
   try {
-    using file = await Deno.open(path, { read: true });
-    const bytes = new Uint8Array(MAX_YAML_BYTES + 1);
+    using file = Deno.openSync(path, { read: true });
+    // One byte more than there should be tells the end. A pipe has no size, and a file may grow.
+    let bytes = new Uint8Array(Math.min(file.statSync().size, MAX_YAML_BYTES) + 1);
     let length = 0;
-    while (length < bytes.length) {
-      const read = await file.read(bytes.subarray(length));
-      if (read === null) break;
+    for (;;) {
+      if (length === bytes.length) {
+        if (length > MAX_YAML_BYTES) return bytes;
+        const more = new Uint8Array(MAX_YAML_BYTES + 1);
+        more.set(bytes);
+        bytes = more;
+      }
+      const read = file.readSync(bytes.subarray(length));
+      if (read === null) return bytes.subarray(0, length);
       length += read;
     }
-    return bytes.subarray(0, length);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
       throw new MurError("E-IO-001", `murmur.yaml not found at ${path}`, { cause: error });
@@ -228,8 +234,9 @@ export async function readManifestBytes(path: string): Promise<Uint8Array> {
  *
  * @throws {MurError} `E-IO-001`, `E-IO-003`, and those of {@linkcode parseCapsuleManifest}.
  */
+// deno-lint-ignore require-await -- a small file is read at once: turns of the event loop would cost a launch more
 export async function readCapsuleManifest(path: string, options: ParseOptions = {}): Promise<ParsedCapsuleManifest> {
-  const bytes = await readManifestBytes(path);
+  const bytes = readManifestBytes(path);
   // An empty file is a placeholder that keeps the name from being taken: it reads as absent (spec session 4.7).
   if (bytes.length === 0) throw new MurError("E-IO-001", `murmur.yaml not found at ${path}: the file there is empty`);
   return parseCapsuleManifest(bytes, path, options);

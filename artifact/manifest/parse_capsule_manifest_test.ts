@@ -472,6 +472,14 @@ Deno.test("a file that is absent, unreadable or a directory has its own code", a
     const { manifest } = await readCapsuleManifest(`${directory}/murmur.yaml`);
     assert.equal(manifest.file, `${directory}/murmur.yaml`);
     assert.equal(manifest.name, "desk");
+    // A pipe has no size, and as much is read from it as from a file.
+    const pipe = `${directory}/pipe`;
+    assert.ok((await new Deno.Command("mkfifo", { args: [pipe] }).output()).success);
+    const long = `${EXAMPLE}\n# ${"x".repeat(100_000)}\n`;
+    await Deno.writeTextFile(`${directory}/long.yaml`, long);
+    const writer = new Deno.Command("/bin/sh", { args: ["-c", `cat ${directory}/long.yaml > ${pipe}`] }).spawn();
+    assert.equal((await readCapsuleManifest(pipe)).manifest.name, "desk");
+    await writer.status;
   } finally {
     await Deno.remove(directory, { recursive: true });
   }

@@ -82,26 +82,6 @@ const FEATURES: readonly Feature[] = [
     lacks: "evaluate runs",
   },
   {
-    area: "network",
-    declared: ({ network }) => when(network.authentication !== null, "network.authentication"),
-    lacks: "authenticate callers of the door",
-  },
-  {
-    area: "network",
-    declared: ({ network }) => when(network.hosts.length > 0, "network.hosts"),
-    lacks: "answer to further host names",
-  },
-  {
-    area: "network",
-    declared: ({ network }) => when(network.origins.length > 0, "network.origins"),
-    lacks: "serve calls from web pages",
-  },
-  {
-    area: "network",
-    declared: ({ network }) => when(network.a2aCompat.length > 0, "network.a2a_compat"),
-    lacks: "serve older forms of A2A",
-  },
-  {
     area: "exports",
     declared: ({ exports }) => when(exports.files !== null, "exports.files"),
     lacks: "show files to the operator",
@@ -110,11 +90,6 @@ const FEATURES: readonly Feature[] = [
     area: "exports",
     declared: ({ exports }) => when(exports.peerFiles !== null, "exports.peer_files"),
     lacks: "hand files to peers",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.peerTasks, "exports.peer_tasks"),
-    lacks: "take tasks from peers",
   },
   {
     area: "control",

@@ -27,13 +27,8 @@ const ROWS: readonly (readonly [string, string])[] = [
   ["trace.retain", `${HEAD}trace: {retain: {max_age: 1d}}\n`],
   ["observability.otel_endpoint", `${HEAD}observability: {otel_endpoint: 'http://h'}\n`],
   ["observability.eval", `${HEAD}observability: {eval: {}}\n`],
-  ["network.authentication", `${HEAD}network: {authentication: {scheme: bearer}}\n`],
-  ["network.hosts", `${HEAD}network: {hosts: [h]}\n`],
-  ["network.origins", `${HEAD}network: {origins: ['https://h']}\n`],
-  ["network.a2a_compat", `${HEAD}network: {a2a_compat: [rest]}\n`],
   ["exports.files", `${HEAD}exports: {files: {root: out, mode: read-only}}\n`],
   ["exports.peer_files", `${HEAD}exports: {peer_files: {root: out}}\n`],
-  ["exports.peer_tasks", `${HEAD}exports: {peer_tasks: {accept: true}}\n`],
   [
     "control",
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}}\ncontrol: {settings: [inference.max_tokens]}\n`,
@@ -61,7 +56,7 @@ Deno.test("what is served passes, and so does what is written and asks for nothi
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, compaction: {threshold: 0.5}}\ncontext: {max_tokens: 5}\n`,
     `${HEAD}artifacts: [{name: t, version: '1', capabilities: {state: {}, filesystem: {scope: a}}}]\n`,
     `${HEAD}capabilities: {plan: {submit: false}, spawn: {allow: []}, shell: {allow: [jq]}, filesystem: {read_only: [a]}, limits: {instances: 1}, resources: {max_processes: 5}, containment: advisory}\n`,
-    `${HEAD}exports: {peer_tasks: {accept: false}}\ncontrol: {settings: []}\nnetwork: {hosts: [], internal_port: 8080}\n`,
+    `${HEAD}exports: {peer_tasks: {accept: true}}\ncontrol: {settings: []}\nnetwork: {hosts: [h], origins: ['https://h'], authentication: {scheme: bearer}, a2a_compat: [v0.3, rest], internal_port: 8080}\n`,
     `${HEAD}lifecycle: {task_acceptance: queue, after_task: sleep, input_timeout_secs: 5}\n`,
     `${HEAD}context: {record: off}\ntrace: {capture: content}\n`,
   ];

@@ -65,6 +65,8 @@ function answerOf(worker: Worker, question: Uint8Array<ArrayBuffer> | readonly s
 /** How a counter is made; tests hand in a start that fails. */
 export interface TokenCounterOptions {
   readonly start?: () => Promise<Worker>;
+  /** The worker is not started before this settles: starting one holds the thread. */
+  readonly startAfter?: Promise<unknown>;
   /** Takes one line when counts have become estimates. */
   readonly report?: (text: string) => void;
   readonly idleMs?: number;
@@ -73,6 +75,7 @@ export interface TokenCounterOptions {
 /** Counts for one session. */
 export class TokenCounter {
   readonly #start: () => Promise<Worker>;
+  readonly #startAfter: Promise<unknown> | null;
   readonly #report: (text: string) => void;
   readonly #idleMs: number;
   readonly #messageCounts = new WeakMap<Message, number>();
@@ -87,13 +90,9 @@ export class TokenCounter {
 
   constructor(options: TokenCounterOptions = {}) {
     this.#start = options.start ?? startWorker;
+    this.#startAfter = options.startAfter ?? null;
     this.#report = options.report ?? (() => {});
     this.#idleMs = options.idleMs ?? IDLE_MS;
-  }
-
-  /** Starts the worker ahead of the first count. */
-  warm(): void {
-    void this.#count([]);
   }
 
   /** Tokens of one text. */
@@ -143,12 +142,13 @@ export class TokenCounter {
 
   /** Never rejects: what goes wrong turns counts into estimates. */
   async #ask(texts: readonly string[]): Promise<readonly number[]> {
+    if (texts.length === 0) return [];
+    if (this.#worker === null && this.#startAfter !== null) await this.#startAfter;
     if (!this.#closed && !this.#unavailable) {
       clearTimeout(this.#idle);
       try {
         this.#worker ??= this.#start();
         const worker = await this.#worker;
-        if (texts.length === 0) return [];
         const counts = await answerOf(worker, texts);
         if (Array.isArray(counts) && counts.length === texts.length) return counts;
         throw new Error("unexpected answer");

@@ -114,7 +114,6 @@ Deno.test("without a tokenizer a text counts as a quarter of its bytes, told onc
   ];
   for (const options of failing) {
     await withCounter(async (counter, reports) => {
-      counter.warm();
       assert.equal(await counter.text("ä😀xyz"), Math.ceil(9 / 4));
       assert.equal(await counter.text(""), 0);
       assert.equal(reports.length, 1);
@@ -122,6 +121,23 @@ Deno.test("without a tokenizer a text counts as a quarter of its bytes, told onc
     }, options);
   }
   assert.equal(estimatedTokens("abcde"), 2);
+});
+
+Deno.test("the worker is not started before it may be", async () => {
+  const allowed = Promise.withResolvers<void>();
+  let starts = 0;
+  const start = () => {
+    starts++;
+    return Promise.reject(new Error("none here"));
+  };
+  await withCounter(async (counter) => {
+    const count = counter.text("abcdefgh");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(starts, 0);
+    allowed.resolve();
+    assert.equal(await count, 2);
+    assert.equal(starts, 1);
+  }, { start, startAfter: allowed.promise });
 });
 
 Deno.test("an idle worker is let go of and comes back when it is needed", async () => {

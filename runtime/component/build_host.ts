@@ -18,6 +18,8 @@ try {
     platform: "neutral",
     target: "esnext",
     legalComments: "none",
+    // Read and parsed by every process that starts.
+    minify: true,
   });
   await new Blob([outputFiles[0]!.text]).stream().pipeTo(Deno.stdout.writable);
 } finally {

@@ -26,6 +26,8 @@ export type ProcessPurpose =
 export interface PoolOptions {
   /** Starts a process whose engine allows linear memories of so many bytes. */
   readonly start: (memoryBytes: number, purpose: ProcessPurpose) => ProcessStart;
+  /** The reserve to begin with; `null`: one is started. */
+  readonly ahead: ComponentProcess | null;
   /** Memory bound of the reserve. */
   readonly reserveMemoryBytes: number;
   /** Longest wait for a process to serve, in milliseconds. */
@@ -63,16 +65,20 @@ export class ComponentPool {
   #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
   /** What was called last, latest first. */
   #recent: { readonly spec: Pick<ComponentSpec, "limits">; readonly component: LoadableComponent }[] = [];
+  /** Calls in flight. */
+  #leased = 0;
+  #quiet: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   /**
-   * Starts the reserve at once.
+   * Starts the reserve at once, unless it is there already.
    *
    * @throws {MurError} `E-RUN-001` when it can't be started.
    */
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#refill("reserve");
+    const first = options.ahead === null ? this.#start(options.reserveMemoryBytes, "call") : this.#adopt(options.ahead);
+    this.#reserve = { process: first, warmed: this.#warm(first) };
   }
 
   /** Ids of the processes alive now. */
@@ -130,9 +136,20 @@ export class ComponentPool {
     return this.#lease(this.#start(spec.limits.memoryBytes, "call"), owner, false);
   }
 
+  /** Lets the reserve go too when no call comes for a while: a session that sleeps holds no process for the next one. */
+  letGoWhenIdle(): void {
+    if (this.#closed || this.#leased > 0) return;
+    clearTimeout(this.#quiet);
+    this.#quiet = setTimeout(() => {
+      this.#reserve?.process.kill();
+      this.#reserve = null;
+    }, this.#options.idleBound);
+  }
+
   /** Kills every process and waits until they are gone. */
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#quiet);
     for (const idle of this.#idle.splice(0)) clearTimeout(idle.timer);
     this.#reserve = null;
     const all = [...this.#all];
@@ -142,23 +159,27 @@ export class ComponentPool {
 
   #lease(process: ComponentProcess, owner: string | null, used: boolean): Lease {
     let released = false;
+    this.#leased++;
+    clearTimeout(this.#quiet);
     return {
       process,
       used,
       release: () => {
         if (released) return;
         released = true;
+        this.#leased--;
         if (this.#closed) process.kill();
         else if (!process.dead) {
           if (process.loaded >= MAX_COMPONENTS_PER_PROCESS) process.kill();
           else this.#keep(process, owner);
         }
         try {
-          this.#refill("reserve");
+          this.#refill();
         } catch (error) {
           // The machine has no process to spare: the next call that needs one says so.
           if (!(error instanceof MurError)) throw error;
         }
+        this.letGoWhenIdle();
       },
     };
   }
@@ -180,7 +201,10 @@ export class ComponentPool {
   }
 
   #start(memoryBytes: number, purpose: ProcessPurpose): ComponentProcess {
-    const process = new ComponentProcess(this.#options.start(memoryBytes, purpose));
+    return this.#adopt(new ComponentProcess(this.#options.start(memoryBytes, purpose)));
+  }
+
+  #adopt(process: ComponentProcess): ComponentProcess {
     this.#all.add(process);
     process.exited.then(() => {
       this.#all.delete(process);
@@ -197,9 +221,9 @@ export class ComponentPool {
   }
 
   /** One reserve is kept. It is made after a call took the last one, when that call is over. */
-  #refill(purpose: ProcessPurpose): void {
+  #refill(): void {
     if (this.#closed || this.#reserve !== null) return;
-    const process = this.#start(this.#options.reserveMemoryBytes, purpose);
+    const process = this.#start(this.#options.reserveMemoryBytes, "reserve");
     this.#reserve = { process, warmed: this.#warm(process) };
   }
 
@@ -208,7 +232,8 @@ export class ComponentPool {
    * been in the process before the one that takes it.
    */
   async #warm(process: ComponentProcess): Promise<void> {
-    if (!await process.ready(this.#options.startBound)) return;
+    // Nobody waits for a reserve; whoever takes it bounds the wait.
+    if (!await process.ready(null)) return;
     for (const { spec, component } of this.#recent) {
       if (process.memoryBytes >= spec.limits.memoryBytes) process.load(component, spec);
     }

@@ -5,6 +5,7 @@
  * @module
  */
 import { MurError, reasonOf } from "../../base/errors.ts";
+import { type ExitStatus, PipedProcess } from "../../base/piped_process.ts";
 import { parseWalls, type Wall } from "../../sandbox/guard.ts";
 import { ComponentFiles } from "./component_files.ts";
 import { ComponentHttp } from "./component_http.ts";
@@ -12,6 +13,7 @@ import type { CallContext, ComponentSpec, ToolInput, ToolResult } from "./compon
 import { capModule, type MinimumExceeded } from "./core_module.ts";
 import {
   encodeMessage,
+  encodeMessageParts,
   FrameError,
   type Header,
   MAX_HOST_MESSAGE_BYTES,
@@ -162,20 +164,19 @@ const MAX_WALLS_LINE = 512;
 /** One host process. */
 export class ComponentProcess {
   readonly memoryBytes: number;
-  readonly #child: Deno.ChildProcess;
-  readonly #writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
+  readonly #child: PipedProcess;
   readonly #decoder = new MessageDecoder(MAX_HOST_MESSAGE_BYTES);
   readonly #modules = new Set<string>();
   readonly #components = new Set<string>();
   /** Walls of the kernel around it, as its guard names them; none without a guard. */
   readonly walls: Promise<readonly Wall[]>;
   #resolveWalls!: (walls: readonly Wall[]) => void;
+  /** What came of the guard's first line; `null` once it was read. */
+  #wallsLine: string | null = "";
   readonly #ready: Promise<void>;
   #resolveReady!: () => void;
   #isReady = false;
   #lastId = 0;
-  /** Bytes written that the host has not read. */
-  #unread = 0;
   /** Who waits for an answered `sync`. */
   readonly #settled: (() => void)[] = [];
   #call: ActiveCall | null = null;
@@ -185,30 +186,26 @@ export class ComponentProcess {
   #violation: string | null = null;
   /** Settles when the process is gone; never fails. */
   readonly exited: Promise<void>;
+  #resolveEnded!: () => void;
 
   /** @throws {MurError} `E-RUN-001` when the program can't be started. */
   constructor(start: ProcessStart) {
     this.memoryBytes = start.memoryBytes;
     try {
-      this.#child = new Deno.Command(start.command, {
-        args: [...start.args],
-        env: { ...start.env },
-        clearEnv: true,
-        // Nothing of the host depends on where it stands.
-        cwd: "/",
-        stdin: "piped",
-        stdout: "piped",
-        stderr: "piped",
-      }).spawn();
+      // Nothing of the host depends on where it stands.
+      this.#child = new PipedProcess({ command: start.command, args: start.args, env: start.env, cwd: "/" }, {
+        stdout: (bytes) => this.#receive(bytes),
+        stdoutEnd: () => this.#resolveEnded(),
+        stderr: (bytes) => this.#readErrors(bytes),
+        stderrEnd: () => this.#resolveWalls([]),
+      });
     } catch (cause) {
       throw new MurError("E-RUN-001", `the component host can't be started: ${reasonOf(cause)}`, { cause });
     }
-    this.#writer = this.#child.stdin.getWriter();
     this.#ready = new Promise((resolve) => this.#resolveReady = resolve);
-    if (start.preamble !== null) this.#write(start.preamble);
     this.walls = new Promise((resolve) => this.#resolveWalls = resolve);
-    void this.#readErrors();
-    this.exited = this.#watch();
+    this.exited = new Promise<void>((resolve) => this.#resolveEnded = resolve).then(() => this.#end());
+    if (start.preamble !== null) this.#write([start.preamble]);
   }
 
   get pid(): number {
@@ -231,12 +228,16 @@ export class ComponentProcess {
   }
 
   /**
-   * Waits until it serves, at most `bound` milliseconds.
+   * Waits until it serves, at most `bound` milliseconds; `null`: until it does or is gone.
    *
    * @returns whether it does; a process that does not in time is killed.
    */
-  async ready(bound: number): Promise<boolean> {
+  async ready(bound: number | null): Promise<boolean> {
     if (this.#isReady) return !this.#dead;
+    if (bound === null) {
+      await Promise.race([this.#ready, this.exited]);
+      return this.#isReady && !this.#dead;
+    }
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, bound));
     await Promise.race([this.#ready, this.exited, late]);
@@ -255,22 +256,22 @@ export class ComponentProcess {
     if (this.#components.has(key)) return null;
     const { memoryBytes, tableElements } = spec.limits;
     const listed: [string, string][] = [];
-    const modules: [string, Uint8Array][] = [];
+    const modules: [string, readonly Uint8Array[]][] = [];
     for (const module of component.translation.modules) {
       const moduleKey = `${module.sha256}:${memoryBytes}:${tableElements}`;
       listed.push([module.name, moduleKey]);
       if (this.#modules.has(moduleKey)) continue;
       const capped = capModule(module.bytes, memoryBytes, tableElements);
-      if (!(capped instanceof Uint8Array)) return capped;
+      if ("what" in capped) return capped;
       modules.push([moduleKey, capped]);
     }
-    for (const [moduleKey, bytes] of modules) {
+    for (const [moduleKey, pieces] of modules) {
       this.#modules.add(moduleKey);
-      this.#send(MessageType.module, 0, { key: moduleKey }, bytes);
+      this.#write(encodeMessageParts(MessageType.module, 0, { key: moduleKey }, pieces));
     }
     this.#components.add(key);
-    const glue = new TextEncoder().encode(component.translation.glue);
-    this.#send(MessageType.component, 0, { key, modules: listed }, glue);
+    const { glue } = component.translation;
+    this.#write(encodeMessageParts(MessageType.component, 0, { key, modules: listed }, [glue]));
     return null;
   }
 
@@ -291,7 +292,6 @@ export class ComponentProcess {
     const files = new ComponentFiles(spec.preopens);
     const output = new GuestOutput(context.output, request.kind === "tool");
     const stopAborting = new AbortController();
-    const resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
     const clock = new CallClock(request.entryBound, () => this.#killFor({ kind: "deadline" }));
     const call: ActiveCall = {
       request,
@@ -321,7 +321,6 @@ export class ComponentProcess {
       if (context.signal.aborted) abort();
       else context.signal.addEventListener("abort", abort, { once: true, signal: stopAborting.signal });
     }
-    clock.start(request.entryBound);
     this.#send(MessageType.call, 0, {
       key: componentKey(component, spec),
       kind: request.kind,
@@ -330,17 +329,17 @@ export class ComponentProcess {
       preopens: spec.preopens.map(({ guestPath, writable }, fd) => ({ guestPath, fd, writable })),
       instances: spec.limits.instances,
     }, new TextEncoder().encode(JSON.stringify(request.input)));
+    // Behind the call: the first timer of a program takes milliseconds to make.
+    clock.start(request.entryBound);
+    const resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
+    context.sent?.();
     return promise;
   }
 
   /** Kills it; `exited` settles when it is gone. */
   kill(): void {
     this.#dead = true;
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-      // It is gone already.
-    }
+    this.#child.kill();
   }
 
   #killFor(reason: KillReason): void {
@@ -360,70 +359,54 @@ export class ComponentProcess {
   }
 
   #send(type: number, id: number, header?: Header, body?: Uint8Array): void {
-    this.#write(encodeMessage(type, id, header, body));
+    this.#write([encodeMessage(type, id, header, body)]);
   }
 
-  #write(bytes: Uint8Array<ArrayBuffer>): void {
+  #write(parts: readonly Uint8Array[]): void {
     if (this.#dead) return;
-    this.#unread += bytes.length;
-    // A failed write means the process is gone, which `exited` tells.
-    this.#writer.write(bytes).then(() => void (this.#unread -= bytes.length), () => {});
+    for (const part of parts) this.#child.write(part);
   }
 
   /** A host asks one thing after the other; one that lets the answers pile up would take the runtime's memory. */
   #requireReader(): void {
-    if (this.#isReady && this.#unread > MAX_UNREAD_BYTES) throw new ProtocolViolation("it does not read its answers");
+    if (this.#isReady && this.#child.unwritten > MAX_UNREAD_BYTES) {
+      throw new ProtocolViolation("it does not read its answers");
+    }
   }
 
   /** The guard's first line names the walls; what the engine says when it dies is of no use but must not fill the pipe. */
-  async #readErrors(): Promise<void> {
-    const decoder = new TextDecoder();
-    let line: string | null = "";
-    try {
-      for await (const chunk of this.#child.stderr) {
-        if (line === null) continue;
-        line += decoder.decode(chunk, { stream: true });
-        if (!line.includes("\n") && line.length < MAX_WALLS_LINE) continue;
-        this.#resolveWalls(parseWalls(line.split("\n")[0]!) ?? []);
-        line = null;
-      }
-    } catch {
-      // The pipe broke with the process.
-    }
-    this.#resolveWalls([]);
+  #readErrors(bytes: Uint8Array): void {
+    if (this.#wallsLine === null) return;
+    this.#wallsLine += new TextDecoder().decode(bytes);
+    if (!this.#wallsLine.includes("\n") && this.#wallsLine.length < MAX_WALLS_LINE) return;
+    this.#resolveWalls(parseWalls(this.#wallsLine.split("\n")[0]!) ?? []);
+    this.#wallsLine = null;
   }
 
-  async #watch(): Promise<void> {
-    const reader = this.#child.stdout.getReader();
+  #receive(bytes: Uint8Array): void {
+    if (this.#violation !== null) return;
     try {
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) break;
-        if (this.#violation !== null) continue;
-        this.#decoder.push(value);
-        for (let message = this.#decoder.next(); message !== null; message = this.#decoder.next()) {
-          this.#take(message);
-        }
-      }
+      this.#decoder.push(bytes);
+      for (let message = this.#decoder.next(); message !== null; message = this.#decoder.next()) this.#take(message);
     } catch (error) {
       this.#violation = error instanceof ProtocolViolation || error instanceof FrameError
         ? error.message
         : `the runtime failed to answer it: ${reasonOf(error)}`;
       this.kill();
-      reader.cancel().catch(() => {});
     }
+  }
+
+  /** Its output ended. An end of the output without an end of the process would leave one behind. */
+  async #end(): Promise<void> {
     this.#dead = true;
-    // An end of the output without an end of the process would leave one behind.
-    this.kill();
-    const status = await this.#child.status;
-    this.#writer.close().catch(() => {});
+    const status = await this.#child.end();
     const call = this.#call;
     if (call !== null) {
       call.settle(this.#killReason ?? { kind: "crashed", how: this.#how(status), started: call.entered });
     }
   }
 
-  #how(status: Deno.CommandStatus): string {
+  #how(status: ExitStatus): string {
     if (this.#violation !== null) return `it broke the protocol (${this.#violation})`;
     return status.signal === null ? `exit code ${status.code}` : `signal ${status.signal}`;
   }

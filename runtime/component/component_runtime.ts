@@ -109,6 +109,8 @@ export interface CallContext {
   readonly readStdin?: (maxBytes: number) => Promise<Uint8Array | null>;
   /** Ends the call: the process is killed. */
   readonly signal?: AbortSignal;
+  /** Called once the call is on its way: until the guest asks for something, this thread is free. */
+  readonly sent?: () => void;
 }
 
 /** How a call that gave no result ended (spec components 3.8). */
@@ -151,12 +153,16 @@ export interface ComponentRuntime {
   ): Promise<CompiledComponent>;
   /** Tells that a component will be called soon, so that its code is in place by then. */
   expect(compiled: CompiledComponent, limits: ComponentLimits): void;
+  /** The launch is over: from now on processes that nobody calls for a while are let go, the reserve too. */
+  letGoWhenIdle(): void;
   /** Calls `murmur:tool/run`. @throws {ComponentFailure} */
   callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult>;
   /** Calls `murmur:capsule/run` once. @throws {ComponentFailure} */
   runCapsule(spec: ComponentSpec, context: CallContext): Promise<void>;
   /** Walls around the component host, for the scope report (spec trace 5.2 `component_host`). */
   walls(): Promise<readonly string[]>;
+  /** Settles when the code that the last launch called first is on its way to a host. Never fails. */
+  readonly foreseen: Promise<void>;
   /** Kills every process and waits until they are gone. */
   close(): Promise<void>;
 }

@@ -218,16 +218,30 @@ Deno.test("artifacts that don't share keep their processes to themselves; others
   assert.equal(other.before.length, alone.before.length + 1);
 });
 
-Deno.test("idle processes are let go but for the reserve", async () => {
+Deno.test("idle processes are let go, the reserve last; the next call starts one", async () => {
   await using harness = new Harness({ bounds: { componentIdle: 300, componentHostStart: 20_000 } });
   const spec = await harness.spec(await everythingTool());
   await Promise.all([1, 2, 3].map((value) => harness.do(spec, "echo", { value })));
   await harness.runtime.warmed();
   assert.ok(harness.runtime.pids.length >= 3);
   const pids = harness.runtime.pids;
-  await eventually(() => harness.runtime.pids.length === 1);
-  await eventually(() => pids.filter(isAlive).length <= 1);
+  await eventually(() => harness.runtime.pids.length === 0);
+  await eventually(() => pids.filter(isAlive).length === 0);
   assert.equal(await harness.do(spec, "echo", { value: 4 }), 4);
+});
+
+Deno.test("a reserve that no call needed is let go once the launch is over, and not while a call runs", async () => {
+  await using harness = new Harness({ bounds: { componentIdle: 300, componentHostStart: 20_000 } });
+  const spec = await harness.spec(await everythingTool());
+  const running = harness.do(spec, "sleep", { ms: 700 });
+  harness.runtime.letGoWhenIdle();
+  await running;
+  assert.ok(harness.runtime.pids.length > 0);
+  await eventually(() => harness.runtime.pids.length === 0);
+  await using unused = new Harness({ bounds: { componentIdle: 300, componentHostStart: 20_000 } });
+  assert.equal(unused.runtime.pids.length, 1);
+  unused.runtime.letGoWhenIdle();
+  await eventually(() => unused.runtime.pids.length === 0);
 });
 
 Deno.test("the host process has no permission, no environment and no file of its own", async () => {

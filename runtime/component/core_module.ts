@@ -129,6 +129,11 @@ class Writer {
     return this.#length;
   }
 
+  /** What was written, in pieces. */
+  get pieces(): readonly Uint8Array[] {
+    return this.#parts;
+  }
+
   finish(): Uint8Array<ArrayBuffer> {
     const whole = new Uint8Array(this.#length);
     let at = 0;
@@ -163,10 +168,10 @@ function readSections(bytes: Uint8Array): SectionBytes[] {
   return sections;
 }
 
-function writeSections(sections: readonly SectionBytes[]): Uint8Array<ArrayBuffer> {
+function writeSections(sections: readonly SectionBytes[]): Writer {
   const writer = new Writer().bytes(PREAMBLE);
   for (const { id, payload } of sections) writer.bytes([id]).u32(payload.length).bytes(payload);
-  return writer.finish();
+  return writer;
 }
 
 function sectionOf(sections: readonly SectionBytes[], id: number): Uint8Array | undefined {
@@ -210,14 +215,14 @@ function skipValueType(reader: Reader): void {
  *
  * @param memoryBytes Most bytes of one linear memory.
  * @param tableElements Most elements of one table.
- * @returns the module, or what its declared minimum asks for beyond a limit.
+ * @returns the module in pieces, most of them of `bytes` itself, or what its declared minimum asks for beyond a limit.
  * @throws {CoreModuleError} when the module cannot be read.
  */
 export function capModule(
   bytes: Uint8Array,
   memoryBytes: number,
   tableElements: number,
-): Uint8Array<ArrayBuffer> | MinimumExceeded {
+): readonly Uint8Array[] | MinimumExceeded {
   const sections = readSections(bytes);
   let exceeded: MinimumExceeded | null = null;
   const capped = sections.map((section) => {
@@ -252,7 +257,7 @@ export function capModule(
     if (!reader.done) throw new CoreModuleError("bytes left in a section");
     return { id: section.id, payload: writer.finish() };
   });
-  return exceeded ?? writeSections(capped);
+  return exceeded ?? writeSections(capped).pieces;
 }
 
 const Op = { end: 0x0b, call: 0x10, memoryGrow: 0x40, tableGrow: 0xfc0f } as const;
@@ -606,7 +611,7 @@ export function recordDenials(bytes: Uint8Array): Uint8Array {
     ),
   );
   append(result, Section.code, found.map((growth) => growBody(growth, wide(growth), globalOf(growth.kind))));
-  return writeSections(result);
+  return writeSections(result).finish();
 }
 
 function rewriteBodies(code: Uint8Array, functionFor: (kind: Growth["kind"], index: number) => number | null) {

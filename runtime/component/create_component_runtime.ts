@@ -4,16 +4,15 @@
  * @module
  */
 import { MurError } from "../../base/errors.ts";
-import { programStart } from "../../base/program.ts";
-import { componentHostArguments } from "../../sandbox/component_host_guard.ts";
 import type { Wall } from "../../sandbox/guard.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { sha256Hex } from "../../artifact/sha256.ts";
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
-import { ComponentPool, type Lease, type ProcessPurpose } from "./component_pool.ts";
+import { ComponentPool, type Lease } from "./component_pool.ts";
 import {
   type CallEnd,
   type CallRequest,
+  type ComponentProcess,
   type LoadableComponent,
   memoryLimitText,
   type ProcessStart,
@@ -28,7 +27,7 @@ import {
   type ToolInput,
   type ToolResult,
 } from "./component_runtime.ts";
-import { PAGE_BYTES } from "./core_module.ts";
+import { hostStart } from "./host_start.ts";
 import { residentBytes } from "./resident_memory.ts";
 import { type InterfaceMismatch, isLinkedFor, judgeImport, ROLE_EXPORTS } from "./served_interfaces.ts";
 import { TranspileCache } from "./transpile_cache.ts";
@@ -46,6 +45,8 @@ export interface ComponentRuntimeOptions {
   readonly launch?: string;
   /** The host program as a script (`host_program.ts`). */
   readonly hostScript?: string | null;
+  /** The first host process, when it was started already. */
+  readonly ahead?: ComponentProcess | null;
   /** Starts another program as host process; tests put hostile ones there. */
   readonly startOverride?: (memoryBytes: number) => ProcessStart;
 }
@@ -57,9 +58,6 @@ export interface ObservableComponentRuntime extends ComponentRuntime {
   /** Waits until the reserve is warm. */
   warmed(): Promise<void>;
 }
-
-/** The widest memory a 32-bit linear memory has. */
-const MAX_PAGES = 65_536;
 
 function withoutVersion(name: string): string {
   return name.replace(/@.*$/, "");
@@ -113,26 +111,8 @@ const REPORTED_WALLS: Partial<Readonly<Record<Wall, string>>> = {
   "seccomp": "seccomp",
 };
 
-/** How a host process is started here. */
-function hostStart(options: ComponentRuntimeOptions, memoryBytes: number, purpose: ProcessPurpose): ProcessStart {
-  const { confineHelper } = options;
-  const pages = Math.min(MAX_PAGES, Math.max(1, Math.ceil(memoryBytes / PAGE_BYTES)));
-  const start = programStart("component-host", {
-    checkoutEntry: new URL("./host/main.ts", import.meta.url),
-    script: options.hostScript ?? null,
-    v8Flags: [
-      `--wasm-max-mem-pages=${pages}`,
-      // A call that waits is better served by code compiled as it is reached.
-      ...(purpose === "reserve" ? ["--no-wasm-lazy-compilation"] : []),
-    ],
-  });
-  const own = { env: start.env, preamble: start.preamble, memoryBytes: pages * PAGE_BYTES };
-  if (confineHelper === null) return { ...own, command: start.command, args: start.args };
-  return { ...own, command: confineHelper, args: componentHostArguments(start) };
-}
-
 /**
- * Makes the component side of a launch; its first host process is started at once.
+ * Makes the component side of a launch; its first host process is started at once, unless it was ahead.
  *
  * @throws {MurError} `E-RUN-001` when no host process can be started.
  */
@@ -145,18 +125,22 @@ class Runtime implements ObservableComponentRuntime {
   readonly #cache: TranspileCache;
   readonly #pool: ComponentPool;
   readonly #components = new Map<string, LoadableComponent>();
-  readonly #foreseen: Promise<void>;
+  readonly foreseen: Promise<void>;
 
   constructor(options: ComponentRuntimeOptions) {
     this.#options = options;
     this.#cache = new TranspileCache(options.compiledDirectory);
     this.#pool = new ComponentPool({
       start: options.startOverride ?? ((memoryBytes, purpose) => hostStart(options, memoryBytes, purpose)),
+      ahead: options.ahead ?? null,
       reserveMemoryBytes: options.limits.memoryBytes,
       idleBound: options.bounds.componentIdle,
       startBound: options.bounds.componentHostStart,
     });
-    this.#foreseen = options.launch === undefined ? Promise.resolve() : this.#foresee(options.launch);
+    this.foreseen = options.launch === undefined
+      ? Promise.resolve()
+      // What could not be read ahead is read, and its failure told, when it is needed.
+      : this.#foresee(options.launch).catch(() => {});
   }
 
   get pids(): readonly number[] {
@@ -183,7 +167,7 @@ class Runtime implements ObservableComponentRuntime {
     unpack: () => Promise<Uint8Array>,
     subject: string,
   ): Promise<CompiledComponent> {
-    await this.#foreseen;
+    await this.foreseen;
     const sha256 = this.#cache.remembered("archive", archiveSha256);
     const known = sha256 === null ? null : this.#components.get(sha256) ?? await this.#cached(sha256);
     if (known !== null) return judged(known, subject);
@@ -212,6 +196,10 @@ class Runtime implements ObservableComponentRuntime {
     if (component === undefined) return;
     this.#pool.expect({ limits }, component);
     if (this.#options.launch !== undefined) this.#cache.remember("launch", this.#options.launch, compiled.sha256);
+  }
+
+  letGoWhenIdle(): void {
+    this.#pool.letGoWhenIdle();
   }
 
   async callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult> {

@@ -21,6 +21,7 @@ export const MAX_FRAME_BYTES = 1 << 20;
 export const MAX_HOST_MESSAGE_BYTES = 64 << 20;
 
 const FRAME_HEAD_BYTES = 5;
+const FRAME_ROOM_BYTES = MAX_FRAME_BYTES - FRAME_HEAD_BYTES;
 const MORE = 0x80;
 const EMPTY = new Uint8Array(0);
 const encoder = new TextEncoder();
@@ -102,36 +103,55 @@ export function encodeMessage(
 ): Uint8Array<ArrayBuffer> {
   const json = header === NO_HEADER ? EMPTY : encoder.encode(JSON.stringify(header));
   const length = 4 + json.length + body.length;
-  const room = MAX_FRAME_BYTES - FRAME_HEAD_BYTES;
-  const frames = Math.ceil(length / room);
-  const bytes = new Uint8Array(frames * (4 + FRAME_HEAD_BYTES) + length);
-  const view = new DataView(bytes.buffer);
-  if (frames === 1) {
-    writeFrameHead(view, 0, length, type, id);
-    view.setUint32(9, json.length, true);
-    bytes.set(json, 13);
-    bytes.set(body, 13 + json.length);
-    return bytes;
+  if (length > FRAME_ROOM_BYTES) {
+    const parts = encodeMessageParts(type, id, header, [body]);
+    return joinBytes(parts, parts.reduce((sum, part) => sum + part.length, 0));
   }
-  // Bodies have megabytes: each part is copied to its place once.
+  const bytes = new Uint8Array(4 + FRAME_HEAD_BYTES + length);
+  const view = new DataView(bytes.buffer);
+  writeFrameHead(view, 0, length, type, id);
+  view.setUint32(9, json.length, true);
+  bytes.set(json, 13);
+  bytes.set(body, 13 + json.length);
+  return bytes;
+}
+
+/**
+ * Encodes one message as {@linkcode encodeMessage} does, without copying its body: the parts, one after the other, are the
+ * frames. Bodies have megabytes.
+ *
+ * @param body In pieces. They must stay as they are until the parts are written.
+ */
+export function encodeMessageParts(
+  type: number,
+  id: number,
+  header: Header,
+  body: readonly Uint8Array[],
+): Uint8Array[] {
+  const json = encoder.encode(JSON.stringify(header));
   const head = new Uint8Array(4 + json.length);
   new DataView(head.buffer).setUint32(0, json.length, true);
   head.set(json, 4);
-  let at = 0;
-  for (let sent = 0; sent < length; sent += room) {
-    const end = Math.min(sent + room, length);
-    writeFrameHead(view, at, end - sent, end < length ? type | MORE : type, id);
-    at += 9;
-    if (sent < head.length) bytes.set(head.subarray(sent, end), at);
-    if (end > head.length) {
-      bytes.set(
-        body.subarray(Math.max(sent - head.length, 0), end - head.length),
-        at + Math.max(head.length - sent, 0),
-      );
+  const pieces = [head, ...body];
+  let left = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const parts: Uint8Array[] = [];
+  let room = 0;
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length;) {
+      if (room === 0) {
+        room = Math.min(left, FRAME_ROOM_BYTES);
+        const frame = new Uint8Array(4 + FRAME_HEAD_BYTES);
+        writeFrameHead(new DataView(frame.buffer), 0, room, room < left ? type | MORE : type, id);
+        parts.push(frame);
+      }
+      const part = piece.subarray(at, at + room);
+      parts.push(part);
+      at += part.length;
+      room -= part.length;
+      left -= part.length;
     }
-    at += end - sent;
   }
-  return bytes;
+  return parts;
 }
 
 function writeFrameHead(view: DataView, at: number, payload: number, type: number, id: number): void {

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { encodeMessage, FrameError, MAX_FRAME_BYTES, type Message, MessageDecoder, MessageType } from "./frames.ts";
+import {
+  encodeMessage,
+  encodeMessageParts,
+  FrameError,
+  MAX_FRAME_BYTES,
+  type Message,
+  MessageDecoder,
+  MessageType,
+} from "./frames.ts";
 
 const MAX = 8 << 20;
 
@@ -83,6 +91,36 @@ Deno.test("a long message is cut into frames of at most 1 MiB and put together a
   assert.equal(more.length, 0);
   assert.deepEqual(message!.header, { a: "b" });
   assert.ok(message!.body.length === body.length && message!.body.every((byte, i) => byte === body[i]));
+});
+
+Deno.test("the parts of a message are its frames, and its body is not copied", () => {
+  const room = MAX_FRAME_BYTES - 5;
+  const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: room - 40, max: room + 40 }));
+  fc.assert(
+    fc.property(fc.array(size, { maxLength: 4 }), (sizes) => {
+      const pieces = sizes.map((length, index) => new Uint8Array(length).fill(index + 1));
+      const body = new Uint8Array(sizes.reduce((sum, length) => sum + length, 0));
+      let at = 0;
+      for (const piece of pieces) {
+        body.set(piece, at);
+        at += piece.length;
+      }
+      const parts = encodeMessageParts(MessageType.module, 9, { key: "k" }, pieces);
+      const whole = encodeMessage(MessageType.module, 9, { key: "k" }, body);
+      let length = 0;
+      for (const part of parts) {
+        assert.deepEqual(whole.subarray(length, length + part.length), part);
+        length += part.length;
+      }
+      assert.equal(length, whole.length);
+      const [message] = decodeAll(whole);
+      assert.deepEqual(message!.body, body);
+      for (const piece of pieces) {
+        if (piece.length > 0) assert.ok(parts.some((part) => part.buffer === piece.buffer));
+      }
+    }),
+    { numRuns: 60 },
+  );
 });
 
 Deno.test("a message that exactly fills frames has no empty part", () => {

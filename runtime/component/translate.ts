@@ -26,7 +26,8 @@ function toFunctionBody(text: string): string {
   if (parts.length !== 2 || /^\s*(import|export)\b/m.test(parts[1]!)) {
     throw new TranslationError("the transpiler wrote code of an unknown form");
   }
-  return `${parts[0]}return function instantiate(${parts[1]}`;
+  // In parentheses the engine compiles it with what surrounds it, and does not read its megabyte a second time.
+  return `${parts[0]}return (function instantiate(${parts[1]!.trimEnd().replace(/;$/, "")});`;
 }
 
 /** The import names that the code takes functions or resources from. */
@@ -82,7 +83,7 @@ export async function translate(bytes: Uint8Array<ArrayBuffer>): Promise<Transla
     imports: [...names.imports].sort(),
     exports: [...names.exports].sort(),
     usedImports: usedImportsOf(text),
-    glue: toFunctionBody(text),
+    glue: new TextEncoder().encode(toFunctionBody(text)),
     modules,
   };
 }

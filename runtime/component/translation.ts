@@ -26,8 +26,8 @@ export interface Translation {
   readonly exports: readonly string[];
   /** Imports of which the component uses a function or resource, without versions. The others hold types only. */
   readonly usedImports: readonly string[];
-  /** Text of a function body that returns the `instantiate` function. */
-  readonly glue: string;
+  /** Text of a function body that returns the `instantiate` function, as UTF-8. */
+  readonly glue: Uint8Array<ArrayBuffer>;
   readonly modules: readonly CoreModule[];
 }
 
@@ -41,7 +41,7 @@ interface HeaderJson {
 
 /** Encodes a translation. */
 export async function encodeTranslation(translation: Translation): Promise<Uint8Array<ArrayBuffer>> {
-  const glue = new TextEncoder().encode(translation.glue);
+  const { glue } = translation;
   const header: HeaderJson = {
     imports: translation.imports,
     exports: translation.exports,
@@ -70,14 +70,13 @@ export async function decodeTranslation(bytes: Uint8Array<ArrayBuffer>): Promise
   // The sum is right: what follows was written by `encodeTranslation`.
   const headerBytes = new DataView(bytes.buffer, bytes.byteOffset + 32, 4).getUint32(0, true);
   let at = 36 + headerBytes;
-  const decoder = new TextDecoder();
   let header: HeaderJson;
   try {
-    header = JSON.parse(decoder.decode(bytes.subarray(36, at))) as HeaderJson;
+    header = JSON.parse(new TextDecoder().decode(bytes.subarray(36, at))) as HeaderJson;
   } catch {
     return null;
   }
-  const glue = decoder.decode(bytes.subarray(at, at += header.glueBytes));
+  const glue = bytes.subarray(at, at += header.glueBytes);
   const modules = header.modules.map(({ name, sha256, bytes: length }) => ({
     name,
     sha256,

@@ -5,7 +5,7 @@
  */
 
 /** Changes whenever the same component is translated differently. Part of the cache's file names. */
-export const TRANSLATION_VERSION = "jco-transpile-0.15.0-3";
+export const TRANSLATION_VERSION = "jco-transpile-0.15.0-4";
 
 /** First byte of the translating process's answer: an encoded translation follows. */
 export const TRANSLATED = 1;

@@ -23,6 +23,9 @@ const TRANSLATE_BOUND_MS = 300_000;
 /** Largest cache file that is read. */
 const MAX_FILE_BYTES = 1 << 30;
 
+/** A hash in hex, with room to tell a longer text from one. */
+const MAX_REMEMBERED_BYTES = 128;
+
 /** Translations at the same time; each takes a core. */
 const MAX_TRANSLATORS = 2;
 
@@ -88,7 +91,7 @@ export class TranspileCache {
    * when nothing was. It only says where to look: the translation is verified when it is read.
    */
   remembered(kind: "archive" | "launch", key: string): string | null {
-    const bytes = this.#readFile(`${key}.${kind}`, 128);
+    const bytes = this.#readFile(`${key}.${kind}`, MAX_REMEMBERED_BYTES);
     const sha256 = bytes === null ? "" : new TextDecoder().decode(bytes);
     return /^[0-9a-f]{64}$/.test(sha256) ? sha256 : null;
   }

@@ -132,7 +132,7 @@ Deno.test("an encoded translation is whole or nothing", async () => {
     imports: ["a:b/c@0.1.0"],
     exports: [],
     usedImports: ["a:b/c"],
-    glue: "return 'grüße'",
+    glue: new TextEncoder().encode("return 'grüße'"),
     modules: [
       { name: "one", sha256: "x", bytes: new Uint8Array([1, 2]) },
       { name: "two", sha256: "y", bytes: new Uint8Array() },

@@ -1,13 +1,41 @@
 /**
- * The HTTP listener of an agent capsule (spec door 1, 2): bound before the agent works, it answers the agent card, and
- * refuses everything a web page could send.
+ * The HTTP listener of an agent capsule (spec door 1, 2, 15): bound before the agent works, it takes every request through
+ * the checks in their order and refuses everything a web page could send.
+ *
+ * The card, refusals and planes need no library; the rest of the door is loaded for the first call.
  *
  * @module
  */
 import { MurError, reasonOf } from "../../base/errors.ts";
-import { guardRequest, type GuardRules } from "./request_guard.ts";
+import type { TimeBounds } from "../../base/time_bounds.ts";
+import {
+  authenticate,
+  type Caller,
+  type HttpRefusal,
+  PEER_NOT_ACCEPTED,
+  PUBLIC_CALLER,
+  refuseScope,
+  requestClass,
+} from "./door_access.ts";
+import type { DoorSession } from "./door_session.ts";
+import type { DoorTokens } from "./door_token.ts";
+import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
+import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
+import type { RestEndpoint } from "./rest_endpoint.ts";
+import { type RestRoute, restRoute } from "./rest_route.ts";
+import { announcedLength, BodyReader, MAX_BODY_BYTES } from "./request_body.ts";
+import { guardRequest, type GuardRules, isMediaType, pageHeaders, preflightHeaders } from "./request_guard.ts";
+import { planeOf, refusePlane } from "./undeclared_planes.ts";
 
-/** Where to listen. */
+/** Requests that are read or worked on at once; held answers and streams are not counted. */
+export const MAX_REQUESTS = 256;
+
+/** Streams that are open at once. */
+export const MAX_STREAMS = 512;
+
+const CARD_PATH = "/.well-known/agent-card.json";
+
+/** Where to listen, and for what. */
 export interface ListenerOptions {
   /** Address to bind, without brackets. */
   readonly hostname: string;
@@ -15,44 +43,75 @@ export interface ListenerOptions {
   readonly port: number | null;
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
-  /** The current agent card; asked for at every request. */
-  card(): Record<string, unknown>;
+  readonly session: DoorSession;
+  /** `null`: the door is public. */
+  readonly tokens: DoorTokens | null;
+  readonly bounds: Pick<TimeBounds, "doorBody" | "doorHeartbeat">;
 }
 
 /** A bound listener. */
 export interface Listener {
   readonly port: number;
-  /** Stops accepting, lets open answers finish for `drainMs`, then cuts them. */
+  /** The session is ready: tasks are taken. Until then requests wait; the card is answered from the start. */
+  serve(): void;
+  /** Stops accepting, answers what is held, lets open answers finish for `drainMs`, then cuts them. */
   close(drainMs: number): Promise<void>;
 }
 
-function json(status: number, value: unknown): Response {
-  const body = new TextEncoder().encode(JSON.stringify(value));
-  return new Response(body, {
+type HeaderList = [string, string][];
+
+const JSON_HEADERS: HeaderList = [["content-type", "application/json"], ["connection", "close"]];
+const JSON_ANSWER: ResponseInit = { headers: JSON_HEADERS };
+const NOT_FOUND: ResponseInit = { status: 404, headers: [["content-length", "0"], ["connection", "close"]] };
+const STREAM: ResponseInit = {
+  headers: [["content-type", "text/event-stream"], ["cache-control", "no-cache"], ["connection", "keep-alive"]],
+};
+
+const RETRY: readonly (readonly [string, string])[] = [["retry-after", "1"]];
+
+const TOO_MANY_REQUESTS: HttpRefusal = {
+  status: 503,
+  error: "too_many_requests",
+  message: "this door works on as many requests as it takes at once",
+  headers: RETRY,
+};
+
+const TOO_MANY_STREAMS: HttpRefusal = {
+  status: 503,
+  error: "too_many_streams",
+  message: "this door serves as many streams as it takes at once",
+  headers: RETRY,
+};
+
+const BODY_TOO_LARGE: HttpRefusal = {
+  status: 413,
+  error: "body_too_large",
+  message: `a request's body may hold ${MAX_BODY_BYTES} bytes`,
+};
+
+const BODY_TOO_SLOW: HttpRefusal = {
+  status: 408,
+  error: "body_too_slow",
+  message: "the body of the request did not arrive in time",
+};
+
+function refused({ status, error, message, headers = [] }: HttpRefusal): Response {
+  return new Response(JSON.stringify({ error, message }), {
     status,
-    headers: {
-      "content-type": "application/json",
-      "content-length": String(body.length),
-      "connection": "close",
-    },
+    headers: [...JSON_HEADERS, ...headers.map(([name, value]): [string, string] => [name, value])],
   });
 }
 
-/** Path of a request as it was sent, without its query; `new URL` would normalise it. */
-export function rawPath(url: string): string {
+/** Path and query of a request as they were sent; `new URL` would normalise them. */
+export function rawTarget(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
-  if (start < 0) return "/";
-  const end = url.slice(start).search(/[?#]/);
-  return end < 0 ? url.slice(start) : url.slice(start, start + end);
+  return start < 0 ? "/" : url.slice(start);
 }
 
-function answer(request: Request, options: ListenerOptions, rules: GuardRules): Response {
-  const refusal = guardRequest(request.headers, rules);
-  if (refusal !== null) return json(403, refusal);
-  if (request.method === "GET" && rawPath(request.url) === "/.well-known/agent-card.json") {
-    return json(200, options.card());
-  }
-  return new Response(null, { status: 404, headers: { "content-length": "0", "connection": "close" } });
+/** Path of a request as it was sent. */
+export function rawPath(target: string): string {
+  const end = target.indexOf("?");
+  return end < 0 ? target : target.slice(0, end);
 }
 
 /**
@@ -61,36 +120,263 @@ function answer(request: Request, options: ListenerOptions, rules: GuardRules): 
  * @throws {MurError} `E-RUN-010` when the pinned port is taken, `E-IO-003` when the address cannot be bound.
  */
 export function openListener(options: ListenerOptions): Listener {
-  const rules: GuardRules = { boundAddress: options.hostname, hosts: options.hosts, origins: options.origins };
+  const { hostname, port } = options;
+  const door = new Door(options);
   let server: Deno.HttpServer<Deno.NetAddr>;
   try {
     server = Deno.serve({
-      hostname: options.hostname,
-      port: options.port ?? 0,
+      hostname,
+      port: port ?? 0,
       onListen: () => {},
       onError: () => new Response(null, { status: 500 }),
-    }, (request) => answer(request, options, rules));
+    }, (request) => door.answer(request));
   } catch (cause) {
-    if (cause instanceof Deno.errors.AddrInUse && options.port !== null) {
-      throw new MurError("E-RUN-010", `port ${options.port} is already in use (network.internal_port)`, {
+    if (cause instanceof Deno.errors.AddrInUse && port !== null) {
+      throw new MurError("E-RUN-010", `port ${port} is already in use (network.internal_port)`, {
         hint: "choose another network.internal_port, or leave it out to take a free one",
         cause,
       });
     }
-    throw new MurError("E-IO-003", `cannot listen on ${options.hostname}: ${reasonOf(cause)}`, {
+    throw new MurError("E-IO-003", `cannot listen on ${hostname}: ${reasonOf(cause)}`, {
       hint: "choose another address with --bind",
       cause,
     });
   }
   return {
     port: server.addr.port,
+    serve: () => door.serve(),
     async close(drainMs) {
-      const closed = server.shutdown();
-      const cut = new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, drainMs);
-        closed.finally(() => clearTimeout(timer));
-      });
-      await Promise.race([closed, cut]);
+      door.shut();
+      const drained = server.shutdown();
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const late = new Promise<void>((resolve) => timer = setTimeout(resolve, drainMs));
+      await Promise.race([drained, late]);
+      clearTimeout(timer);
+      door.cut();
     },
   };
+}
+
+/** Takes requests through the checks (spec door 2). */
+class Door {
+  readonly #options: ListenerOptions;
+  readonly #rules: GuardRules;
+  readonly #bodies: BodyReader;
+  readonly #shutting = new AbortController();
+  readonly #ready = Promise.withResolvers<void>();
+  /** Loaded for the first call, so that a capsule nobody calls does without the library's memory. */
+  #endpoints: Promise<Endpoints> | null = null;
+  #requests = 0;
+  readonly #streams = new Set<OpenEventStream>();
+  /** Streams that are about to be opened. */
+  #opening = 0;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    this.#rules = { boundAddress: options.hostname, hosts: options.hosts, origins: options.origins };
+    this.#bodies = new BodyReader(options.bounds.doorBody);
+  }
+
+  serve(): void {
+    this.#ready.resolve();
+  }
+
+  /** Answers what is held, with the states reached. */
+  shut(): void {
+    this.#shutting.abort();
+  }
+
+  /** Breaks off streams whose readers do not take their ends. */
+  cut(): void {
+    for (const stream of [...this.#streams]) stream.cut();
+  }
+
+  answer(request: Request): Response | Promise<Response> {
+    const { headers } = request;
+    const verdict = guardRequest(headers, this.#rules);
+    if (verdict.refusal !== null) return refused({ status: 403, ...verdict.refusal });
+    const target = rawTarget(request.url);
+    if (verdict.origin === null) return this.#admit(request, target);
+    return this.#answerPage(request, target, verdict.origin);
+  }
+
+  /** The same for a page of a listed origin, which needs leave to read the answer. The planes give none. */
+  async #answerPage(request: Request, target: string, origin: string): Promise<Response> {
+    const methods = request.method === "OPTIONS" ? this.#methodsOf(target) : [];
+    if (methods.length > 0) {
+      return new Response(null, {
+        status: 204,
+        headers: preflightHeaders(origin, methods.join(", ")).map(([name, value]): [string, string] => [name, value]),
+      });
+    }
+    const response = await this.#admit(request, target);
+    const plane = planeOf(rawPath(target));
+    if (plane !== "peer_plane" && plane !== "operator_plane") {
+      for (const [name, value] of pageHeaders(origin)) response.headers.set(name, value);
+    }
+    return response;
+  }
+
+  /** Methods of a target that a page may call. */
+  #methodsOf(target: string): readonly string[] {
+    if (target === "/") return ["POST"];
+    return ["GET", "POST"].filter((method) => this.#restRoute(method, rawPath(target)) !== null);
+  }
+
+  #admit(request: Request, target: string): Response | Promise<Response> {
+    const { headers, method } = request;
+    const { session, tokens } = this.#options;
+    const isRpc = method === "POST" && target === "/";
+    if (isRpc && !isMediaType(headers.get("content-type"), "application/json")) return new Response(null, NOT_FOUND);
+    const path = rawPath(target);
+    const plane = isRpc ? null : planeOf(path);
+    if (plane === "peer_plane") return refused(refusePlane(plane, method));
+    if (plane === "control") return new Response(null, NOT_FOUND);
+    if (method === "GET" && path === CARD_PATH) {
+      return new Response(JSON.stringify(session.publicCard()), JSON_ANSWER);
+    }
+    let caller = PUBLIC_CALLER;
+    if (tokens !== null) {
+      const access = authenticate(headers.get("authorization"), session.capsule, (token) => tokens.holderOf(token));
+      if ("refusal" in access) return refused(access.refusal);
+      caller = access.caller;
+    }
+    if (!session.acceptsPeers && requestClass(headers.get("x-murmur-task-origin")) === "peer") {
+      return refused(PEER_NOT_ACCEPTED);
+    }
+    if (plane === "operator_plane") {
+      return refused(refuseScope(caller, "resources/files", session.capsule) ?? refusePlane(plane, method));
+    }
+    if (isRpc) return this.#work(request, caller, true, ({ rpc }, call) => rpc.answer(call));
+    const route = this.#restRoute(method, path);
+    if (route === null) return new Response(null, NOT_FOUND);
+    return this.#rest(request, caller, route, target.slice(path.length + 1));
+  }
+
+  #restRoute(method: string, path: string): RestRoute | null {
+    const { a2aCompat } = this.#options.session;
+    return a2aCompat.includes("rest") ? restRoute(method, path, a2aCompat.includes("v0.3")) : null;
+  }
+
+  #rest(request: Request, caller: Caller, route: RestRoute, query: string): Response | Promise<Response> {
+    const type = request.headers.get("content-type");
+    // What a page may send without asking first is no call: only these two media types make a browser ask.
+    if (
+      request.method === "POST" && (route.hasBody || type !== null) && !REST_TYPES.some((own) => isMediaType(type, own))
+    ) {
+      return new Response(null, NOT_FOUND);
+    }
+    return this.#work(request, caller, route.hasBody, ({ rest }, call) => rest!.answer({ ...call, route, query }));
+  }
+
+  /** Reads a request's body within the door's limits and has it answered. */
+  async #work(
+    request: Request,
+    caller: Caller,
+    needsBody: boolean,
+    answer: (endpoints: Endpoints, call: RpcCall) => Promise<DoorAnswer>,
+  ): Promise<Response> {
+    const { headers } = request;
+    const length = announcedLength(headers);
+    const isEmpty = length === 0 || (length === null && !headers.has("transfer-encoding"));
+    if (needsBody && isEmpty) return new Response(null, NOT_FOUND);
+    if (length !== null && length > MAX_BODY_BYTES) return refused(BODY_TOO_LARGE);
+    if (this.#requests >= MAX_REQUESTS) return refused(TOO_MANY_REQUESTS);
+    this.#requests++;
+    let working = true;
+    let opens = false;
+    const done = () => {
+      if (working) this.#requests--;
+      working = false;
+    };
+    try {
+      const body = isEmpty ? NO_BODY : await this.#bodies.read(request, length);
+      switch (body) {
+        case "too_large":
+          return refused(BODY_TOO_LARGE);
+        case "too_slow":
+          return refused(BODY_TOO_SLOW);
+        case "no_room":
+          return refused(TOO_MANY_REQUESTS);
+        case "gone":
+          return new Response(null, { status: 400 });
+      }
+      if (needsBody && body.length === 0) return new Response(null, NOT_FOUND);
+      const call: RpcCall = {
+        text: decoded(body),
+        headers,
+        caller,
+        refuseStream: () => {
+          if (this.#streams.size + this.#opening >= MAX_STREAMS) return TOO_MANY_STREAMS;
+          opens = true;
+          this.#opening++;
+          return null;
+        },
+        onHold: done,
+      };
+      await this.#ready.promise;
+      this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal);
+      return this.#respond(await answer(await this.#endpoints, call));
+    } finally {
+      if (opens) this.#opening--;
+      done();
+    }
+  }
+
+  #respond(answer: DoorAnswer): Response {
+    switch (answer.kind) {
+      case "json":
+        return answer.status === undefined ? new Response(answer.body, JSON_ANSWER) : new Response(answer.body, {
+          status: answer.status,
+          headers: [["content-type", answer.contentType ?? "application/json"], ["connection", "close"]],
+        });
+      case "refused":
+        return refused(answer.refusal);
+      case "stream":
+        return this.#stream(answer.source);
+    }
+  }
+
+  #stream(source: EventSource): Response {
+    const stream = openEventStream(source, this.#options.bounds.doorHeartbeat, () => this.#streams.delete(stream));
+    this.#streams.add(stream);
+    return new Response(stream.body, STREAM);
+  }
+}
+
+/** What answers requests that were read. */
+interface Endpoints {
+  readonly rpc: JsonRpcEndpoint;
+  /** `null` without `network.a2a_compat: [rest]`. */
+  readonly rest: RestEndpoint | null;
+}
+
+async function loadEndpoints(session: DoorSession, shutting: AbortSignal): Promise<Endpoints> {
+  const [{ DoorRequestHandler }, { JsonRpcEndpoint }, older, rest] = await Promise.all([
+    import("./a2a_request_handler.ts"),
+    import("./json_rpc_endpoint.ts"),
+    session.a2aCompat.includes("v0.3") ? import("./older_json_rpc.ts") : null,
+    session.a2aCompat.includes("rest") ? import("./rest_endpoint.ts") : null,
+  ]);
+  const handler = new DoorRequestHandler(session, shutting);
+  return {
+    rpc: new JsonRpcEndpoint(session, handler, older === null ? null : new older.OlderJsonRpc(handler)),
+    rest: rest === null ? null : new rest.RestEndpoint(session, handler),
+  };
+}
+
+const NO_BODY = new Uint8Array();
+
+/** Media types of a body over HTTP+JSON. */
+const REST_TYPES = ["application/json", "application/a2a+json"] as const;
+
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+/** The text of a body; one that is no UTF-8 is no JSON either, and an empty text is answered so. */
+function decoded(body: Uint8Array): string {
+  try {
+    return UTF_8.decode(body);
+  } catch {
+    return "";
+  }
 }

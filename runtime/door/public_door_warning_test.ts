@@ -31,7 +31,9 @@ Deno.test("only 127.0.0.0/8, ::1 and localhost are loopback", () => {
 Deno.test("a public door off loopback warns and names what is open", () => {
   const warning = warningFor(AGENT, "0.0.0.0");
   assert.equal(warning?.code, "W-SEC-032");
-  assert.match(warning!.message, /0\.0\.0\.0.*agent card/);
+  assert.match(warning!.message, /0\.0\.0\.0.* call SendMessage, SendStreamingMessage, .*murmur\.StopSession;/);
+  const closed = `${AGENT}lifecycle: { task_acceptance: none }\n`;
+  assert.match(warningFor(closed, "0.0.0.0")!.message, / call SubscribeToTask, /);
   assert.ok(!warning!.message.includes("resources/files"));
   assert.match(
     warningFor(`${AGENT}exports: { files: { root: out, mode: read-only } }\n`, "0.0.0.0")!.message,

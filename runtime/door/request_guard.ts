@@ -50,16 +50,59 @@ export function hostAllowed(host: string, rules: GuardRules): boolean {
   return rules.hosts.includes(host);
 }
 
-/** Judges `Host` and `Origin`; `null` lets the request through. */
-export function guardRequest(headers: Headers, rules: GuardRules): GuardRefusal | null {
+/** What the guard says of a request. */
+export type GuardVerdict =
+  | { readonly refusal: GuardRefusal }
+  /** It may pass; `origin` is the listed one of a web page, `null` without one. */
+  | { readonly refusal: null; readonly origin: string | null };
+
+const FROM_NO_PAGE: GuardVerdict = { refusal: null, origin: null };
+
+/** Judges `Host` and `Origin`. */
+export function guardRequest(headers: Headers, rules: GuardRules): GuardVerdict {
   const header = headers.get("host");
   const host = header === null ? null : hostOfHeader(header);
   if (host === null || !hostAllowed(host, rules)) {
-    return { error: "host_not_allowed", message: "this door does not answer for that host" };
+    return { refusal: { error: "host_not_allowed", message: "this door does not answer for that host" } };
   }
   const origin = headers.get("origin");
-  if (origin !== null && !rules.origins.includes(origin)) {
-    return { error: "origin_not_allowed", message: "this door does not answer to that origin" };
-  }
-  return null;
+  if (origin === null) return FROM_NO_PAGE;
+  return rules.origins.includes(origin)
+    ? { refusal: null, origin }
+    : { refusal: { error: "origin_not_allowed", message: "this door does not answer to that origin" } };
+}
+
+/** Whether a `content-type` is a media type itself, in any case and whatever its parameters. */
+export function isMediaType(header: string | null, type: string): boolean {
+  if (header === null) return false;
+  if (header === type) return true;
+  const end = header.indexOf(";");
+  return (end < 0 ? header : header.slice(0, end)).trim().toLowerCase() === type;
+}
+
+/** Request headers of the door that a page of a listed origin may send. */
+const PAGE_HEADERS = [
+  "a2a-extensions",
+  "a2a-version",
+  "authorization",
+  "content-type",
+  "last-event-id",
+  "traceparent",
+  "x-murmur-forget-session",
+  "x-murmur-task-origin",
+  "x-murmur-task-trust",
+].join(", ");
+
+/** Headers that let a page of a listed origin read an answer. */
+export function pageHeaders(origin: string): readonly (readonly [string, string])[] {
+  return [["access-control-allow-origin", origin], ["vary", "origin"]];
+}
+
+/** Headers of the answer to a page's preflight request. @param methods E.g. `POST`. */
+export function preflightHeaders(origin: string, methods: string): readonly (readonly [string, string])[] {
+  return [
+    ...pageHeaders(origin),
+    ["access-control-allow-methods", methods],
+    ["access-control-allow-headers", PAGE_HEADERS],
+  ];
 }

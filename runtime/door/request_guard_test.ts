@@ -8,7 +8,7 @@ function guard(host: string | null, origin?: string, rules = LOOPBACK) {
   const headers = new Headers();
   if (host !== null) headers.set("host", host);
   if (origin !== undefined) headers.set("origin", origin);
-  return guardRequest(headers, rules)?.error ?? null;
+  return guardRequest(headers, rules).refusal?.error ?? null;
 }
 
 Deno.test("loopback names and literals, the bound address and listed hosts are answered", () => {
@@ -56,7 +56,7 @@ Deno.test("two Host headers are refused", () => {
   const headers = new Headers();
   headers.append("host", "localhost");
   headers.append("host", "evil.example");
-  assert.equal(guardRequest(headers, LOOPBACK)?.error, "host_not_allowed");
+  assert.equal(guardRequest(headers, LOOPBACK).refusal?.error, "host_not_allowed");
 });
 
 Deno.test("a host header is either a host with an optional port or nothing", () => {

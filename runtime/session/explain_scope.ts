@@ -62,8 +62,8 @@ async function judge(plan: LaunchPlan, lifecycle: LaunchPlan["manifest"]["lifecy
     const policy = lowerCapabilities(manifest);
     const warnings = [
       ...manifestWarnings(manifest, policy, { afterTask }),
-      ...await credentialWarnings(plan, policy, await foundCredentials(plan)),
-      publicDoorWarning(manifest, options.bind),
+      ...credentialWarnings(plan, policy, await foundCredentials(plan)),
+      publicDoorWarning(manifest, options.bind, lifecycle.taskAcceptance),
       backgroundCommandWarning(manifest, lifecycle),
     ];
     for (const warning of warnings) if (warning !== null) options.warn(warning);

@@ -74,13 +74,16 @@ export interface ToolCallProgressFrame {
 /** What a frame says. */
 export type FrameBody = StatusFrame | ArtifactFrame | TextFrame | ToolCallStartedFrame | ToolCallProgressFrame;
 
-/** A published frame. Ids count from 1 over all tasks and types and never repeat. */
-export type Frame = { readonly id: number } & FrameBody;
+/** A published frame. Ids count from 1 over all tasks and types and never repeat; `atMs` is when, in Unix milliseconds. */
+export type Frame = { readonly id: number; readonly atMs: number } & FrameBody;
 
 /** Frames kept for a reader that comes back (spec door 12.6). */
 export const REPLAY_FRAMES = 512;
 
-/** Characters of all kept frames together: one frame may hold a guest's 64 MiB, and the runtime must outlive 512 of them. */
+/**
+ * Characters of all kept frames together: one frame may hold a guest's 64 MiB, and the runtime must outlive 512 of them.
+ * The newest frame is kept whatever its size, so that a reader who keeps up gets it.
+ */
 export const REPLAY_CHARACTERS = 32 << 20;
 
 function sizeOf(body: FrameBody): number {
@@ -121,11 +124,13 @@ export class FrameLog {
 
   /** Numbers a frame, keeps it and tells every reader. */
   publish(body: FrameBody): Frame {
-    const frame: Frame = { id: ++this.#lastId, ...body };
+    const frame: Frame = { id: ++this.#lastId, atMs: Date.now(), ...body };
     const size = sizeOf(body);
     this.#kept.push({ frame, size });
     this.#keptCharacters += size;
-    while (this.#kept.length > REPLAY_FRAMES || this.#keptCharacters > REPLAY_CHARACTERS) {
+    while (
+      this.#kept.length > REPLAY_FRAMES || (this.#keptCharacters > REPLAY_CHARACTERS && this.#kept.length > 1)
+    ) {
       this.#keptCharacters -= this.#kept.shift()!.size;
     }
     for (const subscriber of this.#subscribers) subscriber(frame);
@@ -136,6 +141,12 @@ export class FrameLog {
   /** Tells the terminal alone: chunks of a task that did not come over the door reach no stream (spec door 12.2). */
   show(body: FrameBody): void {
     for (const watcher of this.#watchers) watcher(body);
+  }
+
+  /** A frame that is still kept. */
+  frame(id: number): Frame | undefined {
+    const oldest = this.#kept[0]?.frame.id;
+    return oldest === undefined ? undefined : this.#kept[id - oldest]?.frame;
   }
 
   /** What a reader missed that has seen everything up to `id` (spec door 12.6). */

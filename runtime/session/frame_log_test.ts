@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type FrameBody, FrameLog, REPLAY_CHARACTERS, REPLAY_FRAMES } from "./frame_log.ts";
+import { type Frame, type FrameBody, FrameLog, REPLAY_CHARACTERS, REPLAY_FRAMES } from "./frame_log.ts";
 
 const text = (length: number) => ({ type: "text", taskId: "t", text: "x".repeat(length), final: false }) as const;
 const ids = (log: FrameLog, after: number) => log.replay(after).frames.map(({ id }) => id);
@@ -18,7 +18,9 @@ Deno.test("kept frames are bounded by number and by size, and readers still get 
   for (let i = 0; i < 5; i++) log.publish(text(half));
   assert.deepEqual(ids(log, 0), [log.lastId - 1, log.lastId]);
   log.publish(text(REPLAY_CHARACTERS + 1));
-  assert.deepEqual(ids(log, 0), []);
+  assert.deepEqual(ids(log, 0), [log.lastId]);
+  assert.equal(log.frame(log.lastId)?.id, log.lastId);
+  assert.equal(log.frame(log.lastId - 1), undefined);
   log.publish(text(1));
   assert.deepEqual(ids(log, 0), [log.lastId]);
   assert.equal(seen.length, log.lastId);
@@ -43,7 +45,7 @@ Deno.test("a replay gives exactly the frames after an id, or says where the gap 
 
 Deno.test("what is shown reaches the terminal and no stream, has no number and is not kept", () => {
   const log = new FrameLog();
-  const streamed: FrameBody[] = [];
+  const streamed: Frame[] = [];
   const watched: FrameBody[] = [];
   log.subscribe((frame) => streamed.push(frame));
   log.watch((body) => watched.push(body));
@@ -51,7 +53,9 @@ Deno.test("what is shown reaches the terminal and no stream, has no number and i
   log.publish(text(2));
   const status = { type: "status", taskId: "t", contextId: "c", state: "working", message: "m", final: false } as const;
   log.publish(status);
-  assert.deepEqual(streamed, [{ id: 1, ...text(2) }, { id: 2, ...status }]);
+  const { atMs } = streamed[0]!;
+  assert.deepEqual(streamed, [{ id: 1, atMs, ...text(2) }, { id: 2, atMs: streamed[1]!.atMs, ...status }]);
+  assert.ok(Math.abs(Date.now() - atMs) < 60_000);
   assert.deepEqual(watched, [text(1), status]);
   assert.deepEqual(ids(log, 0), [1, 2]);
 });

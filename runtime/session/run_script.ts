@@ -6,8 +6,9 @@
 import { createHttpClient } from "../../base/http_client.ts";
 import { formatWarning, MurError, reasonOf } from "../../base/errors.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
-import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
+import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
+import { writeRunningRecord } from "../../base/write_running_record.ts";
 import {
   ComponentFailure,
   type ComponentRuntime,

@@ -5,14 +5,15 @@
  */
 import { ReadOnlyPaths } from "../../artifact/read_only_rules.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
-import { createHttpClient, loadHttpModules } from "../../base/http_client.ts";
+import { createHttpClient, type HttpClient, loadHttpModules } from "../../base/http_client.ts";
 import { formatError, formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { ownStartToken } from "../../base/process_identity.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
-import { removeRunningRecord, writeRunningRecord } from "../../base/running_record.ts";
+import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
+import { writeRunningRecord } from "../../base/write_running_record.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
 import { a2aTaskContext, type LaunchContext, launchTaskContext } from "../agent/context_resolution.ts";
 import { ConversationRecord } from "../agent/conversation_record.ts";
@@ -26,7 +27,8 @@ import { ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
-import { agentCard, SERVED_METHODS } from "../door/agent_card.ts";
+import { agentCard } from "../door/agent_card.ts";
+import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
@@ -69,6 +71,8 @@ export interface SessionReady {
 
 /** An agent session that serves. */
 export interface ServingSession extends SessionReady {
+  /** Tokens of an authenticated door by the name of their credential; `null` at a public one. */
+  readonly tokens: Readonly<Record<string, string>> | null;
   readonly frames: FrameLog;
   readonly tasks: TaskRegistry;
 }
@@ -113,6 +117,8 @@ class AgentSession {
   readonly #staged: StagedSession;
   readonly #run: SessionRun;
   readonly #frames = new FrameLog();
+  /** The first request to a model left, or needs to wait for nothing else: what is started later may hold this thread. */
+  readonly #modelAsked = Promise.withResolvers<void>();
   readonly #continuation: ContinuationSlot = { current: null };
   /** What to undo, last first. */
   readonly #undo: (() => void | Promise<void>)[] = [];
@@ -121,6 +127,8 @@ class AgentSession {
   #trace!: TraceWriter;
   #listener!: Listener;
   #tokens!: TokenCounter;
+  /** `null`: the door is public. */
+  #doorTokens: DoorTokens | null = null;
   #spend!: SpendMeter;
   #bound!: SessionComponents;
   #commands!: SessionCommands;
@@ -169,25 +177,21 @@ class AgentSession {
   /** Everything up to the readiness line. */
   async open(): Promise<void> {
     const staged = this.#staged;
-    const { manifest, options } = staged;
+    const { manifest } = staged;
     await this.#openDirectories();
     this.#taskText = await this.#launchTask();
     this.#log = new BootstrapLog(this.#directories.records);
     this.#undo.push(() => this.#log.close());
-    this.#tokens = new TokenCounter({ report: (text) => this.#log.line(text) });
+    this.#tokens = new TokenCounter({
+      startAfter: this.#modelAsked.promise,
+      report: (text) => this.#log.line(text),
+    });
     this.#undo.push(() => this.#tokens.close());
     installTools(staged, this.#directories.runtime);
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
-    this.#listener = openListener({
-      hostname: options.bind,
-      port: manifest.network.internalPort,
-      hosts: manifest.network.hosts,
-      origins: [],
-      card: () => this.#card(),
-    });
-    this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
+    this.#openDoor();
     const url = `localhost:${this.#listener.port}`;
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
@@ -197,6 +201,8 @@ class AgentSession {
         ? null
         : { ceiling: staged.configuration.machineTokensPerDay, ledger: staged.ledger },
     });
+    // A ceiling is judged by a count, before the request.
+    if (this.#spend.limited) this.#modelAsked.resolve();
     this.#openTrace();
     this.#bindComponents(url);
     this.#openTools(url);
@@ -219,6 +225,10 @@ class AgentSession {
       recordsDir: paths.records,
       driver: `${driverEntry(manifest)?.bareName ?? ""} (${manifest.inference?.model ?? ""})`,
       skills: artifacts.filter(({ payload }) => payload.kind === "skill").length,
+      tokens: this.#doorTokens === null ? null : {
+        operator: this.#doorTokens.operator(),
+        ...Object.fromEntries(this.#doorTokens.credentials()),
+      },
       frames: this.#frames,
       tasks: this.#registry,
     };
@@ -226,11 +236,14 @@ class AgentSession {
 
   /** Runs tasks until the session is over. */
   async live(): Promise<SessionOutcome> {
-    // Not earlier: starting a worker holds this thread, and readiness should not wait for it.
-    this.#tokens.warm();
-    void loadHttpModules();
+    this.#listener.serve();
     const { lifecycle, options } = this.#staged;
     const text = this.#taskText;
+    // Nothing else is to be done yet; a launch task loads it while its driver is busy.
+    if (text === null) {
+      void loadHttpModules();
+      this.#run.components.letGoWhenIdle();
+    }
     const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
     const outcome = await runTaskLoop({
       registry: this.#registry,
@@ -372,21 +385,48 @@ class AgentSession {
     }
   }
 
-  #card(): Record<string, unknown> {
-    const { manifest, sessionId } = this.#staged;
-    return agentCard({
-      name: manifest.name,
-      version: manifest.version,
-      sessionId,
-      port: this.#listener.port,
-      methods: SERVED_METHODS,
-      tools: this.#inventory().map(({ name }) => name),
-      shell: manifest.capabilities.shellAllow.length > 0,
-      network: manifest.capabilities.networkAllow.length > 0,
-      planes: [],
-      peerTasks: false,
-      frames: [],
+  #openDoor(): void {
+    const { manifest, sessionId, lifecycle, options } = this.#staged;
+    const { authentication, internalPort, hosts, origins } = manifest.network;
+    if (authentication !== null) this.#doorTokens = new DoorTokens(authentication.credentials);
+    const takesTasks = lifecycle.taskAcceptance !== "none";
+    const card = (kind: "public" | "extended") =>
+      agentCard({
+        name: manifest.name,
+        version: manifest.version,
+        sessionId,
+        port: this.#listener.port,
+        takesTasks,
+        authenticated: authentication !== null,
+        a2aCompat: manifest.network.a2aCompat,
+        tools: this.#inventory().map(({ name }) => name),
+        shell: manifest.capabilities.shellAllow.length > 0,
+        network: manifest.capabilities.networkAllow.length > 0,
+        planes: [],
+        peerTasks: manifest.exports.peerTasks,
+      }, kind);
+    this.#listener = openListener({
+      hostname: options.bind,
+      port: internalPort,
+      hosts,
+      origins,
+      session: {
+        sessionId,
+        capsule: manifest.name,
+        takesTasks,
+        authenticated: authentication !== null,
+        tasks: this.#registry,
+        frames: this.#frames,
+        conversation: lifecycle.conversation,
+        a2aCompat: manifest.network.a2aCompat,
+        acceptsPeers: manifest.exports.peerTasks,
+        publicCard: () => card("public"),
+        extendedCard: () => card("extended"),
+      },
+      tokens: this.#doorTokens,
+      bounds: options.bounds,
     });
+    this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
   }
 
   #inventory() {
@@ -454,7 +494,7 @@ class AgentSession {
       staged: this.#staged,
       directories: this.#directories,
       session: { sessionId, url },
-      newClient: () => createHttpClient({ proxy: proxyOf(this.#staged), bounds: this.#staged.options.bounds }),
+      newClient: () => this.#newClient(),
       admission: this.#spend,
       onCredential: (artifact, isDriver, event) =>
         isDriver
@@ -462,6 +502,11 @@ class AgentSession {
           : void this.#trace.second.write("gateway_credential", { artifact, ...event }),
     });
     this.#undo.push(() => this.#bound.close());
+  }
+
+  #newClient(): HttpClient {
+    const client = createHttpClient({ proxy: proxyOf(this.#staged), bounds: this.#staged.options.bounds });
+    return { ...client, send: (request) => client.send({ ...request, sent: () => this.#modelAsked.resolve() }) };
   }
 
   #openTools(url: string): void {
@@ -578,6 +623,11 @@ class AgentSession {
         records_dir: paths.records,
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
+        ...(answersToLocalhost(options.bind) ? {} : { bound_address: options.bind }),
+        ...(this.#doorTokens === null ? {} : {
+          door_token: this.#doorTokens.operator(),
+          credentials: Object.fromEntries(this.#doorTokens.credentials()),
+        }),
       });
       this.#undo.push(() => removeRunningRecord(options.home.running, sessionId));
     } catch (cause) {
@@ -642,12 +692,18 @@ class AgentSession {
       promptCacheKey: promptCacheKey(manifest.name, manifest.version, task.contextId),
       callDriver: (request, chunks, signal) => {
         gateway?.beginCall();
-        return this.#run.components.callTool(spec, { data: request, logPath: null }, {
+        const call = this.#run.components.callTool(spec, { data: request, logPath: null }, {
           emitChunk: chunks.text,
           emitThinkingChunk: chunks.thinking,
           output: (_stream, line) => this.#componentLine(driver, line),
           signal,
+          // What its first request needs loads while the driver prepares it.
+          sent: () => void loadHttpModules(),
         });
+        // A driver need not ask anyone.
+        const answered = () => this.#modelAsked.resolve();
+        call.then(answered, answered);
+        return call;
       },
       providerStatus: () => gateway?.lastStatus() ?? null,
       redact: (text) => redactValues(text, this.#credentialValues()),
@@ -688,6 +744,11 @@ class AgentSession {
     this.#warn(warning);
     this.#log.line(formatWarning(warning));
   }
+}
+
+/** Whether `localhost` reaches a door bound to this address: it is tried as 127.0.0.1 first. */
+function answersToLocalhost(bind: string): boolean {
+  return ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(bind);
 }
 
 /** Wait for a first task without `MURMUR_A2A_TIMEOUT_SECS` (spec session 6.4). */

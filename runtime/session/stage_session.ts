@@ -267,8 +267,8 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
   if (declared.aggregateRefusal !== null) throw declared.aggregateRefusal;
   for (const warning of manifestWarnings(manifest, policy, { afterTask: lifecycle.afterTask })) warn(warning);
   for (const warning of declared.stagingWarnings) warn(warning);
-  for (const warning of await credentialWarnings(plan, policy, credentials)) warn(warning);
-  const publicDoor = publicDoorWarning(manifest, options.bind);
+  for (const warning of credentialWarnings(plan, policy, credentials)) warn(warning);
+  const publicDoor = publicDoorWarning(manifest, options.bind, lifecycle.taskAcceptance);
   if (publicDoor !== null) warn(publicDoor);
   const background = backgroundCommandWarning(manifest, lifecycle);
   if (background !== null) warn(background);
@@ -429,11 +429,11 @@ export function credentialLookup(plan: LaunchPlan): CredentialLookup {
 }
 
 /** `W-SEC-025`, `-027`, `-028`, `-030`. */
-export async function credentialWarnings(
+export function credentialWarnings(
   plan: LaunchPlan,
   policy: CapabilityPolicy,
   credentials: ReadonlyMap<string, CredentialSource | null>,
-): Promise<readonly Warning[]> {
+): readonly Warning[] {
   const found = new Map<string, FoundCredential>();
   for (const [artifact, source] of credentials) {
     if (source === null) found.set(artifact, { kind: "keyless" });
@@ -443,8 +443,15 @@ export async function credentialWarnings(
     }
   }
   const file = plan.options.home.config;
-  const mode = await Deno.stat(file).then((info) => info.mode, () => null);
-  return gatewayWarnings(plan.manifest, policy, found, { file, mode });
+  return gatewayWarnings(plan.manifest, policy, found, { file, mode: modeOf(file) });
+}
+
+function modeOf(file: string): number | null {
+  try {
+    return Deno.statSync(file).mode;
+  } catch {
+    return null;
+  }
 }
 
 async function stageArtifacts(

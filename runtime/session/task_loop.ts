@@ -62,10 +62,10 @@ export async function runTaskLoop(options: TaskLoopOptions): Promise<TaskOutcome
       const next = await registry.next(staysUp ? null : idleMs, stop);
       if (next === null) return decided;
       const outcome = await run(next.request, next.signal);
-      if (!staysUp || stop.aborted || outcome.fatal !== null) {
-        decide(outcome);
-        return decided;
-      }
+      const last = !staysUp || stop.aborted || outcome.fatal !== null;
+      // A session that takes no more work is closing out, though only a signal ends it (spec session 17.2, 18).
+      if (last || registry.closed) decide(outcome);
+      if (last) return decided;
       goOn();
     }
   } finally {

@@ -126,6 +126,15 @@ Deno.test("a sleeping session stopped in the middle of a task is canceled, and w
   assert.deepEqual(records, ["session_stopped"]);
 });
 
+Deno.test("a task canceled by a request to stop decides the status of the session that the signal then ends", async () => {
+  const { decided } = await loop(SLEEP, (_task, { registry, stop }) => {
+    registry.stop();
+    setTimeout(() => stop.abort(), 5);
+    return OK;
+  }, { before: ({ registry }) => void registry.offer(OFFER) });
+  assert.equal(decided?.status, "canceled");
+});
+
 Deno.test("a launch task that failed ends a sleeping session, one that went well does not", async () => {
   const failed = await loop(SLEEP, () => FAILED, { launchTask: LAUNCH });
   assert.equal(failed.decided, FAILED);

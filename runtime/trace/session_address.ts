@@ -38,6 +38,59 @@ async function sessionsIn(directory: string): Promise<RecordedSession[]> {
   return sessions.sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
+/** Where an address leads among some sessions. */
+export type AddressMatch<S> =
+  | { readonly kind: "found"; readonly session: S }
+  | { readonly kind: "bad-ordinal" }
+  | { readonly kind: "ordinal-zero" }
+  | { readonly kind: "no-sessions" }
+  | { readonly kind: "out-of-range"; readonly ordinal: number; readonly count: number }
+  | { readonly kind: "no-such-id" }
+  | { readonly kind: "no-such-suffix" }
+  | { readonly kind: "ambiguous"; readonly ids: readonly string[] };
+
+/**
+ * Looks an address up that is no path.
+ *
+ * @param sessions Newest first.
+ */
+export function matchAddress<S extends { readonly id: string }>(
+  address: string,
+  sessions: readonly S[],
+): AddressMatch<S> {
+  const ordinal = address.startsWith("@") ? address.slice(1) : null;
+  if (ordinal !== null && !/^\d+$/.test(ordinal)) return { kind: "bad-ordinal" };
+  if (ordinal !== null && Number(ordinal) === 0) return { kind: "ordinal-zero" };
+  if (sessions.length === 0) return { kind: "no-sessions" };
+  if (ordinal !== null) {
+    const session = sessions[Number(ordinal) - 1];
+    if (session !== undefined) return { kind: "found", session };
+    return { kind: "out-of-range", ordinal: Number(ordinal), count: sessions.length };
+  }
+  if (isId("ses", address)) {
+    const session = sessions.find(({ id }) => id === address);
+    return session === undefined ? { kind: "no-such-id" } : { kind: "found", session };
+  }
+  const suffix = address.toLowerCase();
+  const matches = suffix.length < SHORTEST_SUFFIX ? [] : sessions.filter(({ id }) => id.toLowerCase().endsWith(suffix));
+  if (matches.length > 1) return { kind: "ambiguous", ids: matches.map(({ id }) => id) };
+  const [session] = matches;
+  return session === undefined ? { kind: "no-such-suffix" } : { kind: "found", session };
+}
+
+/** Text of an ordinal that is none. */
+export function ordinalText(address: string, kind: "bad-ordinal" | "ordinal-zero"): string {
+  return kind === "ordinal-zero"
+    ? "ordinal must be @1 or higher"
+    : `invalid ordinal '${address}' — expected @1, @2, ...`;
+}
+
+/** Text of an address with several sessions, one per line. */
+export function ambiguousText(address: string, ids: readonly string[]): string {
+  const list = ids.map((id) => `\n  ${id}`).join("");
+  return `ambiguous: '${address}' matches ${ids.length} sessions — provide more characters${list}`;
+}
+
 /** What {@linkcode resolveAddress} found. */
 export type AddressResult =
   | { readonly kind: "found"; readonly session: RecordedSession }
@@ -46,7 +99,7 @@ export type AddressResult =
   | { readonly kind: "refused"; readonly text: string };
 
 /**
- * Resolves an address that is no path.
+ * Resolves an address that is no path among the sessions of a work folder.
  *
  * @param sessions Newest first.
  * @param directory The work folder, for the message.
@@ -58,29 +111,24 @@ export function resolveAddress(
 ): AddressResult {
   const absent = (text: string): AddressResult => ({ kind: "absent", text });
   const refused = (text: string): AddressResult => ({ kind: "refused", text });
-  const ordinal = address.startsWith("@") ? address.slice(1) : null;
-  if (ordinal !== null && !/^\d+$/.test(ordinal)) {
-    return refused(`invalid ordinal '${address}' — expected @1, @2, ...`);
+  const match = matchAddress(address, sessions);
+  switch (match.kind) {
+    case "found":
+      return match;
+    case "bad-ordinal":
+    case "ordinal-zero":
+      return refused(ordinalText(address, match.kind));
+    case "no-sessions":
+      return absent(`no sessions found in workdir at ${directory}`);
+    case "out-of-range":
+      return refused(`@${match.ordinal} is out of range — workdir has ${match.count} session(s)`);
+    case "no-such-id":
+      return absent(`session ${address} not found in ${directory}`);
+    case "no-such-suffix":
+      return absent(`no session found matching suffix '${address}' in ${directory}`);
+    case "ambiguous":
+      return refused(ambiguousText(address, match.ids));
   }
-  if (ordinal !== null && Number(ordinal) === 0) return refused("ordinal must be @1 or higher");
-  if (sessions.length === 0) return absent(`no sessions found in workdir at ${directory}`);
-  if (ordinal !== null) {
-    const session = sessions[Number(ordinal) - 1];
-    if (session !== undefined) return { kind: "found", session };
-    return refused(`@${Number(ordinal)} is out of range — workdir has ${sessions.length} session(s)`);
-  }
-  if (isId("ses", address)) {
-    const session = sessions.find(({ id }) => id === address);
-    return session === undefined ? absent(`session ${address} not found in ${directory}`) : { kind: "found", session };
-  }
-  const suffix = address.toLowerCase();
-  const matches = suffix.length < SHORTEST_SUFFIX ? [] : sessions.filter(({ id }) => id.toLowerCase().endsWith(suffix));
-  if (matches.length === 0) return absent(`no session found matching suffix '${address}' in ${directory}`);
-  if (matches.length > 1) {
-    const list = matches.map(({ id }) => `\n  ${id}`).join("");
-    return refused(`ambiguous: '${address}' matches ${matches.length} sessions — provide more characters${list}`);
-  }
-  return { kind: "found", session: matches[0]! };
 }
 
 /** Where sessions of one work folder are looked for. */
@@ -92,9 +140,14 @@ export interface SessionSearch {
   readonly code?: "E-TRC-002" | "E-EVAL-002";
 }
 
+/** Every session of a work folder's group, newest first; none of older builds. */
+export function groupSessions({ home, directory }: Pick<SessionSearch, "home" | "directory">) {
+  return sessionsIn(recordsGroup(home, directory));
+}
+
 /** Every session of a work folder's group, newest first; those of older builds when the group has none. */
 export async function sessionsOf(search: SessionSearch): Promise<RecordedSession[]> {
-  const grouped = await sessionsIn(recordsGroup(search.home, search.directory));
+  const grouped = await groupSessions(search);
   return grouped.length > 0 ? grouped : await olderSessions(search.directory);
 }
 
@@ -119,7 +172,7 @@ async function olderSessions(directory: string): Promise<RecordedSession[]> {
  */
 export async function findSession(address: string, search: SessionSearch): Promise<RecordedSession> {
   const code = search.code ?? "E-TRC-002";
-  const grouped = await sessionsIn(recordsGroup(search.home, search.directory));
+  const grouped = await groupSessions(search);
   let result = resolveAddress(address, grouped, search.directory);
   if (result.kind === "absent") {
     const older = resolveAddress(address, await olderSessions(search.directory), search.directory);

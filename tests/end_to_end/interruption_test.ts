@@ -155,8 +155,12 @@ Deno.test("a second SIGTERM ends it at once", async () => {
   // A reply somebody still waits for keeps the door open for its bound.
   const [hostname, port] = run.url.split(":");
   using connection = await Deno.connect({ hostname: hostname!.replace("localhost", "127.0.0.1"), port: Number(port) });
-  await connection.write(new TextEncoder().encode("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"));
-  await pause(100);
+  const half = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n" +
+    "Expect: 100-continue\r\n\r\n{";
+  await connection.write(new TextEncoder().encode(half));
+  // The door says so when it begins to wait for the rest.
+  const answer = new Uint8Array(100);
+  assert.match(new TextDecoder().decode(answer.subarray(0, (await connection.read(answer))!)), /^HTTP\/1\.1 100 /);
   run.kill("SIGTERM");
   await pause(100);
   try {

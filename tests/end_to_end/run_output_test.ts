@@ -363,6 +363,27 @@ Deno.test({
   },
 });
 
+Deno.test("tokens of an authenticated door stand on the readiness line when asked for, and in no log", async () => {
+  const authentication = { scheme: "bearer", credentials: { reader: { scopes: ["GetTask"] } } };
+  await using project = await agentProject(capsule({ network: { authentication } }));
+  const asked = await project.run({ task: "x", args: ["--json", "--readiness-tokens"] });
+  const { tokens } = JSON.parse(asked.stdout.split("\n")[0]!);
+  assert.deepEqual(Object.keys(tokens), ["operator", "reader"]);
+  for (const token of Object.values<string>(tokens)) assert.match(token, /^mdt1\./);
+  const plain = await project.run({ task: "x", args: ["--json"] });
+  assert.ok(!("tokens" in JSON.parse(plain.stdout.split("\n")[0]!)));
+  // A reader that went away: the line is lost, not kept.
+  const closed = spawnMur(["run", "--json", "--readiness-tokens", "--task", "x"], {
+    cwd: project.project,
+    home: project.home,
+  });
+  await closed.stdout.cancel();
+  await closed.stderr.cancel();
+  assert.equal((await closed.status).code, 0);
+  const kept = await new Deno.Command("grep", { args: ["-rl", "mdt1", `${project.murmur}/records`] }).output();
+  assert.equal(new TextDecoder().decode(kept.stdout), "");
+});
+
 Deno.test("an answer is told from what a run leaves: records of two runs stand side by side", async () => {
   await using project = await agentProject(capsule());
   const runs: AgentRun[] = [await project.run({ task: "a" }), await project.run({ task: "b" })];

@@ -1,0 +1,285 @@
+/**
+ * Talking to the door of a running capsule over HTTP and nothing else (spec door 17): its agent card, JSON-RPC calls and
+ * event streams.
+ *
+ * @module
+ */
+import { MurError } from "../base/errors.ts";
+import { HttpError } from "../base/http_error.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../base/json_value.ts";
+import { hostAndPort, type PlainRequest, type PlainResponse, sendPlain } from "../base/plain_http.ts";
+import type { TimeBounds } from "../base/time_bounds.ts";
+
+/** Where a door is and what opens it. */
+export interface DoorAddress {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Bearer token; `null` at a public door. */
+  readonly token: string | null;
+}
+
+/** Bounds a client keeps to. */
+export type DoorBounds = Pick<TimeBounds, "doorConnect" | "doorCard" | "doorAnswer" | "streamSilence">;
+
+/** A failed JSON-RPC call, as the door answered it (spec door 5). */
+export interface RpcFailure {
+  readonly code: number;
+  readonly message: string;
+  /** `metadata` of its ErrorInfo; empty when it has none. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** What a call answered. */
+export type RpcAnswer =
+  | { readonly ok: true; readonly result: JsonValue }
+  | { readonly ok: false; readonly failure: RpcFailure };
+
+/** One event of a stream. */
+export interface DoorEvent {
+  /** Number of its frame; `null` for events that are not numbered. */
+  readonly id: number | null;
+  /** The A2A `StreamResponse`. */
+  readonly response: JsonObject;
+}
+
+/** What a streaming method answered: a stream, or one JSON body with its refusal. */
+export type StreamAnswer =
+  | { readonly ok: true; readonly events: AsyncGenerator<DoorEvent, void> }
+  | { readonly ok: false; readonly failure: RpcFailure };
+
+/** A door that refuses the caller with an HTTP status. */
+export class DoorRefusal extends Error {
+  override readonly name = "DoorRefusal";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Error codes of the door that its callers tell apart (spec door 5). */
+export const RPC_CODE = { methodNotFound: -32601, taskNotFound: -32001, notCancelable: -32002, unsupported: -32004 };
+
+/** Largest answer that is read, in bytes: a response of 64 MiB, escaped. */
+const MAX_ANSWER = 256 << 20;
+const MAX_CARD = 1 << 20;
+/** Most of an answer that is no JSON-RPC that is shown. */
+const MAX_SHOWN = 300;
+const CARD_PATH = "/.well-known/agent-card.json";
+
+/** Takes `host:port` apart, an address in brackets; `null` when it is none. */
+export function parseHostAndPort(text: string): { readonly host: string; readonly port: number } | null {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/?#@[\]\\]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port < 1 || port > 65_535) return null;
+  return { host: (match[1] ?? match[2]!).toLowerCase(), port };
+}
+
+/** Whether a text can be sent as a bearer token. */
+export function isTokenText(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
+}
+
+function errorInfoMetadata(data: unknown): Record<string, string> {
+  if (!Array.isArray(data)) return {};
+  for (const info of data) {
+    if (!isJsonObject(info) || !isJsonObject(info.metadata)) continue;
+    return Object.fromEntries(
+      Object.entries(info.metadata).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+    );
+  }
+  return {};
+}
+
+/** Reads a JSON-RPC answer strictly: either `result` or `error`; `null` when it is none. */
+export function parseRpcAnswer(text: string): RpcAnswer | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isJsonObject(value) || value.jsonrpc !== "2.0" || ("result" in value) === ("error" in value)) return null;
+  if (value.result !== undefined) return { ok: true, result: value.result };
+  const error = value.error;
+  if (!isJsonObject(error) || !Number.isInteger(error.code) || typeof error.message !== "string") return null;
+  return {
+    ok: false,
+    failure: { code: error.code as number, message: error.message, metadata: errorInfoMetadata(error.data) },
+  };
+}
+
+/** A client of one door. It holds no connection between calls. */
+export class DoorClient {
+  readonly address: DoorAddress;
+  readonly #bounds: DoorBounds;
+
+  constructor(address: DoorAddress, bounds: DoorBounds) {
+    this.address = address;
+    this.#bounds = bounds;
+  }
+
+  /** `host:port`, for messages. */
+  get shown(): string {
+    return hostAndPort(this.address.host, this.address.port);
+  }
+
+  /**
+   * The public agent card.
+   *
+   * @param deadline On the clock of `performance.now()`.
+   * @throws {HttpError} @throws {DoorRefusal}
+   */
+  async card(deadline?: number): Promise<JsonValue> {
+    const response = await sendPlain({
+      method: "GET",
+      host: this.address.host,
+      port: this.address.port,
+      path: CARD_PATH,
+      connectMs: this.#bounds.doorConnect,
+      silenceMs: this.#bounds.doorCard,
+      ...(deadline === undefined ? {} : { deadline }),
+    });
+    const text = await this.#read(response, MAX_CARD);
+    try {
+      return JSON.parse(text) as JsonValue;
+    } catch {
+      throw new HttpError("protocol", `the agent card from ${this.shown} is not JSON`);
+    }
+  }
+
+  /**
+   * One JSON-RPC call.
+   *
+   * @param silenceMs Default `doorAnswer`.
+   * @param deadline On the clock of `performance.now()`.
+   * @throws {HttpError} When there is no answer. @throws {DoorRefusal} For another status than 200.
+   */
+  async call(
+    method: string,
+    params: JsonObject,
+    { silenceMs = this.#bounds.doorAnswer, deadline }: { silenceMs?: number; deadline?: number } = {},
+  ): Promise<RpcAnswer> {
+    const response = await this.#post(method, params, [], {
+      silenceMs,
+      ...(deadline === undefined ? {} : { deadline }),
+    });
+    return this.#answer(await this.#read(response, MAX_ANSWER));
+  }
+
+  /**
+   * Opens a stream.
+   *
+   * @param lastEventId Sent as `Last-Event-ID`.
+   * @throws {HttpError} @throws {DoorRefusal} As {@linkcode call}; a stream that breaks off throws while it is read.
+   */
+  async stream(
+    method: string,
+    params: JsonObject,
+    { lastEventId, signal }: { lastEventId?: number; signal?: AbortSignal } = {},
+  ): Promise<StreamAnswer> {
+    const headers: [string, string][] = [["accept", "text/event-stream, application/json"]];
+    if (lastEventId !== undefined) headers.push(["last-event-id", String(lastEventId)]);
+    const response = await this.#post(method, params, headers, {
+      silenceMs: this.#bounds.streamSilence,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const type = response.headers.get("content-type") ?? "";
+    if (response.status === 200 && /^text\/event-stream\s*(;|$)/i.test(type)) {
+      const { streamEvents } = await import("./stream_events.ts");
+      return { ok: true, events: streamEvents(response, this.shown) };
+    }
+    const answer = this.#answer(await this.#read(response, MAX_ANSWER));
+    if (!answer.ok) return answer;
+    throw new HttpError("protocol", `${this.shown} answered ${method} without a stream`);
+  }
+
+  #post(
+    method: string,
+    params: JsonObject,
+    headers: readonly (readonly [string, string])[],
+    limits: Pick<PlainRequest, "silenceMs" | "deadline" | "signal">,
+  ): Promise<PlainResponse> {
+    const { host, port, token } = this.address;
+    return sendPlain({
+      method: "POST",
+      host,
+      port,
+      path: "/",
+      headers: [
+        ["content-type", "application/json"],
+        ["a2a-version", "1.0"],
+        ...headers,
+        ...(token === null ? [] : [["authorization", `Bearer ${token}`] as const]),
+      ],
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      connectMs: this.#bounds.doorConnect,
+      ...limits,
+    });
+  }
+
+  async #read(response: PlainResponse, maxBytes: number): Promise<string> {
+    const text = await response.text(maxBytes);
+    if (response.status !== 200) throw new DoorRefusal(response.status, refusalText(response.status, text));
+    return text;
+  }
+
+  #answer(text: string): RpcAnswer {
+    const answer = parseRpcAnswer(text);
+    if (answer !== null) return answer;
+    throw new HttpError("protocol", `${this.shown} answered with what is no JSON-RPC: ${text.slice(0, MAX_SHOWN)}`);
+  }
+}
+
+/** What a refusal's body says: `{"error", "message"}` (spec door 3.3), or nothing. */
+function refusalText(status: number, body: string): string {
+  try {
+    const value: unknown = JSON.parse(body);
+    if (isJsonObject(value) && typeof value.error === "string") {
+      return `${status} ${value.error}${typeof value.message === "string" ? `: ${value.message}` : ""}`;
+    }
+  } catch {
+    // A body of somebody else's making says nothing to us.
+  }
+  return String(status);
+}
+
+/** Why a door could not be talked to, in a few words. */
+export function doorTrouble(error: unknown): string {
+  if (error instanceof DoorRefusal) return `it answered ${error.message}`;
+  if (error instanceof HttpError) return error.message;
+  throw error;
+}
+
+/**
+ * The error of a command whose door was found and then refused or lost (spec cli 13): always `E-IO-003`.
+ *
+ * @param door How the operator knows the door.
+ */
+export function doorError(error: unknown, door: string): MurError {
+  if (error instanceof DoorRefusal) {
+    const hint = error.status === 401 || error.status === 403
+      ? "a door with authentication needs its token: with --url from MURMUR_DOOR_TOKEN, by session from its record"
+      : error.status === 503
+      ? "the door has as many requests in work as it takes; try again"
+      : undefined;
+    return new MurError("E-IO-003", `the door of ${door} answered ${error.message}`, {
+      ...(hint === undefined ? {} : { hint }),
+      cause: error,
+    });
+  }
+  if (error instanceof HttpError) {
+    return new MurError("E-IO-003", `the connection to the door of ${door} failed: ${error.message}`, { cause: error });
+  }
+  throw error;
+}
+
+/** The error of a call the door refused in JSON-RPC. */
+export function rpcError({ code, message }: RpcFailure, what: string): MurError {
+  if (code === RPC_CODE.methodNotFound) {
+    return new MurError("E-IO-003", `${what}: this door does not serve that method`);
+  }
+  return new MurError("E-IO-003", `${what}: ${message} (${code})`);
+}

@@ -1,0 +1,245 @@
+import assert from "node:assert/strict";
+import { newId } from "../base/ids.ts";
+import { ownStartToken, startToken } from "../base/process_identity.ts";
+import type { RunningRecord } from "../base/running_record.ts";
+import type { TimeBounds } from "../base/time_bounds.ts";
+import { writeRunningRecord } from "../base/write_running_record.ts";
+import { type TestContext, testContext, withTempDir } from "../tests/support/cli_context.ts";
+import { runningRecord, scriptedDoor } from "../tests/support/scripted_door.ts";
+import { main } from "./main.ts";
+import { ps, uptime } from "./ps.ts";
+
+const NOW = Date.parse("2026-01-01T00:01:05Z");
+
+/** A home, its running directory, and `mur ps` in it. */
+async function withHome(
+  work: (home: {
+    readonly running: string;
+    record(more?: Partial<RunningRecord>): RunningRecord;
+    ps(flags?: { json?: boolean }, bounds?: Partial<TimeBounds>): Promise<TestContext>;
+  }) => Promise<void>,
+): Promise<void> {
+  await withTempDir(async (directory) => {
+    const running = `${directory}/.murmur/running`;
+    await work({
+      running,
+      record(more) {
+        const record = runningRecord(more);
+        writeRunningRecord(running, record);
+        return record;
+      },
+      async ps(flags = {}, bounds = {}) {
+        const context = testContext(directory, { HOME: directory }, bounds);
+        assert.equal(await ps(context, flags, NOW), 0);
+        return context;
+      },
+    });
+  });
+}
+
+const files = (running: string) => [...Deno.readDirSync(running)].map(({ name }) => name).sort();
+
+Deno.test("nothing runs", () =>
+  withHome(async (home) => {
+    const context = await home.ps();
+    assert.deepEqual([context.out(), context.err()], ["no running capsules\n", ""]);
+    assert.equal(Deno.statSync(home.running).mode! & 0o777, 0o700);
+    assert.equal((await home.ps({ json: true })).out(), '{"sessions":[],"pruned":[]}\n');
+  }));
+
+Deno.test("a live door, a closed one and a script capsule, newest first", () =>
+  withHome(async (home) => {
+    await using door = scriptedDoor();
+    door.record(home.running, { outlives_launcher: true });
+    const script = home.record({ capsule_name: "script", started_at: "2025-12-29T22:59:00Z" });
+    const closed = home.record({ url: "localhost:1", capsule_name: "a-name-that-is-longer-than-its-column" });
+    const context = await home.ps();
+    const url = `localhost:${door.port}`;
+    assert.equal(
+      context.out(),
+      [
+        `${"SESSION".padEnd(36)}  ${"CAPSULE".padEnd(24)}  ${"STATUS".padEnd(12)}  DETACHED  UPTIME     URL`,
+        `${closed.session_id}  a-name-that-is-longer-than-its-column@1.0.0  unreachable   no        00:01:05   localhost:1`,
+        `${script.session_id}  ${"script@1.0.0".padEnd(24)}  running       no        2d 01:02:05  -`,
+        `${door.sessionId}  ${"demo@1.0.0".padEnd(24)}  running       yes       00:01:05   ${url}`,
+        "",
+      ].join("\n"),
+    );
+    assert.match(
+      context.err(),
+      new RegExp(`^unreachable: ${closed.session_id} — localhost:1 refused the connection\n$`),
+    );
+    assert.equal(files(home.running).length, 3);
+  }));
+
+Deno.test("a record whose process is gone is removed with its control token, and named", () =>
+  withHome(async (home) => {
+    const child = new Deno.Command("true").spawn();
+    const gone = home.record({ pid: child.pid, url: "localhost:1" });
+    await child.status;
+    await Deno.writeTextFile(`${home.running}/${gone.session_id}.control`, "token");
+    const other = home.record({ process_start: `${ownStartToken()}1` });
+    const unknown = home.record({ process_start: "", url: "localhost:1" });
+    const context = await home.ps();
+    assert.deepEqual(context.err().split("\n").sort(), [
+      "",
+      `pruned: ${gone.session_id} — no process holds pid ${child.pid}`,
+      `pruned: ${other.session_id} — pid ${Deno.pid} is held by a process that started at another time`,
+      `unreachable: ${unknown.session_id} — pid ${Deno.pid}'s start time could not be read`,
+    ]);
+    assert.deepEqual(files(home.running), [`${unknown.session_id}.json`]);
+    assert.match(context.out(), new RegExp(`^${unknown.session_id} .* unreachable `, "m"));
+  }));
+
+Deno.test("many records take one look at all processes and come to the same", () =>
+  withHome(async (home) => {
+    const child = new Deno.Command("sleep", { args: ["60"] }).spawn();
+    try {
+      const alive = home.record({ pid: child.pid, process_start: startToken(child.pid)! });
+      for (let count = 0; count < 60; count++) home.record({ pid: 2 ** 22 + count, process_start: "1" });
+      const context = await home.ps({ json: true });
+      const { sessions, pruned } = JSON.parse(context.out());
+      assert.deepEqual(sessions.map(({ session_id: id }: { session_id: string }) => id), [alive.session_id]);
+      assert.equal(pruned.length, 60);
+      assert.deepEqual(files(home.running), [`${alive.session_id}.json`]);
+    } finally {
+      child.kill("SIGKILL");
+      await child.status;
+    }
+  }));
+
+Deno.test("a record of an older build is not listed; it goes once its process is gone", () =>
+  withHome(async (home) => {
+    for (const process_start of [ownStartToken(), "1"]) {
+      const { records_dir: _, ...older } = runningRecord({ process_start });
+      await home.ps();
+      await Deno.writeTextFile(`${home.running}/${older.session_id}.json`, JSON.stringify(older));
+      assert.equal((await home.ps()).out(), "no running capsules\n");
+      assert.equal(files(home.running).includes(`${older.session_id}.json`), process_start !== "1");
+    }
+  }));
+
+Deno.test("a door that answers for another session, for none, or with rubbish is unreachable", () =>
+  withHome(async (home) => {
+    await using impostor = scriptedDoor();
+    const robbed = home.record({ url: impostor.url });
+    await using old = scriptedDoor({ card: () => Response.json({ name: "demo", url: "http://x" }) });
+    old.record(home.running);
+    await using broken = scriptedDoor({ card: () => new Response("<html>", { status: 502 }) });
+    broken.record(home.running);
+    const context = await home.ps();
+    assert.equal(context.out().match(/ unreachable /g)?.length, 3);
+    const err = context.err();
+    assert.ok(
+      err.includes(`${robbed.session_id} — the capsule at ${impostor.url} answers for session ${impostor.sessionId}`),
+    );
+    assert.ok(err.includes(`${old.sessionId} — the agent card from ${old.url} names no session`));
+    assert.ok(err.includes(`${broken.sessionId} — it answered 502`));
+    assert.equal(files(home.running).length, 3);
+  }));
+
+Deno.test("an authenticated door is asked with its token, which nobody sees", () =>
+  withHome(async (home) => {
+    await using door = scriptedDoor({ token: "mdt1.secret" });
+    door.record(home.running, { credentials: { ci: "mdt1.other" } });
+    const wrong = home.record({ url: door.url, door_token: "mdt1.wrong" });
+    const table = await home.ps();
+    const json = await home.ps({ json: true });
+    assert.match(table.out(), new RegExp(`^${door.sessionId} .* running `, "m"));
+    assert.match(table.err(), new RegExp(`^unreachable: ${wrong.session_id} — it answered 401 invalid_token`));
+    for (const text of [table.out(), table.err(), json.out(), json.err()]) assert.ok(!text.includes("mdt1"), text);
+    const { sessions } = JSON.parse(json.out());
+    assert.deepEqual(sessions[1], {
+      session_id: door.sessionId,
+      capsule_name: "demo",
+      capsule_version: "1.0.0",
+      status: "running",
+      reason: null,
+      detached: false,
+      started_at: "2026-01-01T00:00:00Z",
+      uptime_seconds: 65,
+      url: door.url,
+      pid: Deno.pid,
+      workdir: "/w",
+      records_dir: "/r",
+    });
+    assert.equal(sessions[0].status, "unreachable");
+    assert.match(sessions[0].reason, /^it answered 401/);
+  }));
+
+Deno.test("slow doors are asked together: the bound is for all of them", () =>
+  withHome(async (home) => {
+    const never = Promise.withResolvers<Response>();
+    await using slow = scriptedDoor({ card: () => never.promise });
+    await using quick = scriptedDoor();
+    quick.record(home.running);
+    for (let count = 0; count < 20; count++) home.record({ session_id: newId("ses"), url: slow.url });
+    const before = performance.now();
+    const context = await home.ps({}, { listedDoors: 300 });
+    const took = performance.now() - before;
+    never.resolve(new Response());
+    assert.ok(took >= 290 && took < 2_000, `${took} ms`);
+    assert.equal(context.out().match(/ unreachable /g)?.length, 20);
+    assert.match(context.out(), new RegExp(`^${quick.sessionId} .* running `, "m"));
+    assert.match(context.err(), /did not answer in time/);
+  }));
+
+Deno.test("a directory nobody can read is E-RUN-028, from the program too", () =>
+  withTempDir(async (directory) => {
+    await Deno.mkdir(`${directory}/.murmur`);
+    await Deno.writeTextFile(`${directory}/.murmur/running`, "");
+    for (const args of [["ps"], ["ps", "--json"]]) {
+      const context = testContext(directory, { HOME: directory });
+      assert.equal(await main(args, context), 1);
+      assert.equal(context.out(), "");
+      assert.match(context.err(), /^error\[E-RUN-028\]: /);
+    }
+  }));
+
+Deno.test("arguments it does not have are refused as by every command", () =>
+  withTempDir(async (directory) => {
+    const context = testContext(directory, { HOME: directory });
+    assert.equal(await main(["ps", "x"], context), 2);
+    assert.equal(await main(["ps", "--nope"], context), 2);
+    assert.equal(await main(["ps", "--json", "--help"], context), 0);
+    assert.match(context.out(), /mur ps \[--json\]/);
+  }));
+
+Deno.test("time since the start", () => {
+  const at = (seconds: number) => uptime("2026-01-01T00:00:00Z", Date.parse("2026-01-01T00:00:00Z") + seconds * 1_000);
+  assert.deepEqual([0, 59, 3_599, 86_399, 86_400, 1_000_000].map(at), [
+    "00:00:00",
+    "00:00:59",
+    "00:59:59",
+    "23:59:59",
+    "1d 00:00:00",
+    "11d 13:46:40",
+  ]);
+  assert.equal(at(-5), "00:00:00");
+  assert.equal(uptime("yesterday", 0), "-");
+});
+
+Deno.test("nothing is loaded for it but modules of this program", async () => {
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["info", "--json", new URL("./quick_ps.ts", import.meta.url).href],
+  }).output();
+  interface Module {
+    readonly specifier: string;
+    readonly dependencies?: readonly { readonly isDynamic?: boolean; readonly code?: { readonly specifier: string } }[];
+  }
+  const { modules } = JSON.parse(new TextDecoder().decode(stdout)) as { modules: readonly Module[] };
+  const pending = modules.filter(({ specifier }) => specifier.endsWith("/cli/quick_ps.ts"));
+  const loaded = new Set<string>();
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (loaded.has(next.specifier)) continue;
+    loaded.add(next.specifier);
+    for (const { isDynamic, code } of next.dependencies ?? []) {
+      if (isDynamic || code === undefined) continue;
+      assert.match(code.specifier, /^file:/, `${next.specifier} loads it`);
+      pending.push(modules.find(({ specifier }) => specifier === code.specifier)!);
+    }
+  }
+  const names = [...loaded].map((specifier) => specifier.replace(/^.*\//, ""));
+  assert.ok(names.includes("running_record.ts") && names.includes("plain_http.ts"));
+  for (const name of ["libc.ts", "rooted_dir.ts", "application.ts"]) assert.ok(!names.includes(name), name);
+});

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { refuseCompletion } from "./completion_delivery.ts";
+
+const HERE = "ses_here";
+
+Deno.test("a completion for another session, or for none, is told no more than what it said itself", () => {
+  for (
+    const [session, shown] of [["ses_other", "ses_other"], [null, "<unaddressed>"], ["", "<unaddressed>"]] as const
+  ) {
+    const error = refuseCompletion({ method: "GetTask", session, delegationId: null }, HERE);
+    assert.equal(error.code, -31001);
+    assert.equal(
+      error.message,
+      `completion is addressed to session ${shown}, which is not the session running here`,
+    );
+    assert.deepEqual(error.data, [{
+      "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+      reason: "COMPLETION_MISADDRESSED",
+      domain: "murmur.nexus",
+      metadata: { addressedSession: session ?? "" },
+    }]);
+    assert.ok(!JSON.stringify(error).includes(HERE));
+  }
+});
+
+Deno.test("a completion is a SendMessage that names its delegation, and nobody waits for one", () => {
+  assert.equal(refuseCompletion({ method: "message/send", session: HERE, delegationId: "dlg_1" }, HERE).code, -32601);
+  for (const delegationId of [null, ""]) {
+    const error = refuseCompletion({ method: "SendMessage", session: HERE, delegationId }, HERE);
+    assert.equal(error.code, -31002);
+    assert.equal(
+      error.message,
+      "completion names no delegation in x-murmur-delegation-id, so no task in this session is waiting for it",
+    );
+    assert.deepEqual(error.data![0]!.metadata, {});
+  }
+  const error = refuseCompletion({ method: "SendMessage", session: HERE, delegationId: "dlg_1" }, HERE);
+  assert.deepEqual([error.code, error.message], [-31002, "no task in this session is waiting for delegation dlg_1"]);
+  assert.deepEqual([error.data![0]!.reason, error.data![0]!.domain, error.data![0]!.metadata], [
+    "COMPLETION_NOT_AWAITED",
+    "murmur.nexus",
+    { delegationId: "dlg_1" },
+  ]);
+});

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { isServedVersion, MAX_JSON_DEPTH, nestsDeeperThan, parseRpcRequest } from "./json_rpc.ts";
+
+function depthOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+Deno.test("nesting is measured as a parser would, whatever strings hold", () => {
+  const value = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 8 },
+      fc.oneof(fc.string(), fc.constantFrom('"', "\\", '\\"', "[[[", "}}}{", '"[')),
+      fc.array(tie("value"), { maxLength: 3 }),
+      fc.dictionary(fc.oneof(fc.string(), fc.constantFrom("[", '"{', "\\")), tie("value"), { maxKeys: 3 }),
+    ),
+  })).value;
+  fc.assert(fc.property(value, fc.nat(9), fc.constantFrom(undefined, 2), (value, limit, indent) => {
+    assert.equal(nestsDeeperThan(JSON.stringify(value, null, indent), limit), depthOf(value) > limit);
+  }));
+});
+
+Deno.test("a text of any depth is measured without a stack, and so is one that is no JSON", () => {
+  assert.ok(nestsDeeperThan("[".repeat(5_000_000), 64));
+  assert.ok(!nestsDeeperThan('"' + "[".repeat(1_000_000), 64));
+  assert.ok(!nestsDeeperThan('"\\', 0));
+});
+
+const deep = (levels: number) =>
+  `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+
+Deno.test("a body is JSON of bounded depth, or -32700 without an id", () => {
+  assert.ok(parseRpcRequest(deep(MAX_JSON_DEPTH)).ok);
+  for (const text of ["", "{", "nope", "{}x", "\u0000", '{"a":01}', "{'a':1}", deep(MAX_JSON_DEPTH + 1)]) {
+    assert.deepEqual(parseRpcRequest(text), {
+      ok: false,
+      id: null,
+      error: { code: -32700, message: "Invalid JSON payload" },
+    });
+  }
+});
+
+Deno.test("a body that is no JSON-RPC 2.0 request is -32600, with its id when that is one", () => {
+  const error = { code: -32600, message: "Request payload validation error" };
+  const cases: [unknown, unknown][] = [
+    [[], null],
+    [[{ jsonrpc: "2.0", id: 1, method: "GetTask" }], null],
+    ["text", null],
+    [null, null],
+    [5, null],
+    [{}, null],
+    [{ jsonrpc: "2.0", method: "GetTask" }, null],
+    [{ jsonrpc: "2.0", id: null, method: "GetTask" }, null],
+    [{ jsonrpc: "2.0", id: 1.5, method: "GetTask" }, null],
+    [{ jsonrpc: "2.0", id: true, method: "GetTask" }, null],
+    [{ jsonrpc: "2.0", id: [1], method: "GetTask" }, null],
+    [{ jsonrpc: "1.0", id: 1, method: "GetTask" }, 1],
+    [{ id: "a", method: "GetTask" }, "a"],
+    [{ jsonrpc: 2.0, id: 1, method: "GetTask" }, 1],
+    [{ jsonrpc: "2.0", id: 7 }, 7],
+    [{ jsonrpc: "2.0", id: 7, method: 5 }, 7],
+  ];
+  for (const [body, id] of cases) {
+    assert.deepEqual(parseRpcRequest(JSON.stringify(body)), { ok: false, id, error }, JSON.stringify(body));
+  }
+});
+
+Deno.test("a request keeps its id, its method as written and its parameters; more members do not matter", () => {
+  for (const id of ["", "a", 0, -3, 1e15]) {
+    const body = { jsonrpc: "2.0", id, method: " gettask ", params: [1], more: true };
+    assert.deepEqual(parseRpcRequest(JSON.stringify(body)), {
+      ok: true,
+      request: { id, method: " gettask ", params: [1] },
+    });
+  }
+});
+
+Deno.test("the version is 1.0 or a patch of it, on one line", () => {
+  for (const served of ["1.0", " 1.0 ", "1.0.0", "1.0.17"]) assert.ok(isServedVersion(served), served);
+  for (
+    const refused of [
+      null,
+      "",
+      " ",
+      "0.3",
+      "1",
+      "1.1",
+      "2.0",
+      "1.0x",
+      "1.0.",
+      "1.0.x",
+      "01.0",
+      "1.0, 1.0",
+      "1.0,1.0",
+      "v1.0",
+    ]
+  ) assert.ok(!isServedVersion(refused), String(refused));
+});

@@ -1,0 +1,78 @@
+/**
+ * Removing what is kept of sessions: records directories, and those of the delegated children whose work folders lie in
+ * them (spec trace 12.6).
+ *
+ * @module
+ */
+import { ioError, MurError } from "../../base/errors.ts";
+import type { MurmurHome } from "../../base/murmur_home.ts";
+import { RootedDir } from "../../base/rooted_dir.ts";
+import { isRootedError } from "../../base/rooted_error.ts";
+import { groupSessions, type RecordedSession } from "./session_address.ts";
+
+/** A session and all that goes with it, children before their parents. */
+export async function sessionTree(home: MurmurHome, session: RecordedSession): Promise<RecordedSession[]> {
+  const tree: RecordedSession[] = [];
+  for (const folder of await childFolders(session)) {
+    for (const child of await groupSessions({ home, directory: folder })) tree.push(...await sessionTree(home, child));
+  }
+  return [...tree, session];
+}
+
+/** Work folders of the children a session delegated to. */
+async function childFolders(session: RecordedSession): Promise<string[]> {
+  const children = `${session.directory}/children`;
+  const folders: string[] = [];
+  try {
+    for await (const entry of Deno.readDir(children)) if (entry.isDirectory) folders.push(`${children}/${entry.name}`);
+  } catch (cause) {
+    if (!(cause instanceof Deno.errors.NotFound)) throw ioError(`list ${children}`, cause);
+  }
+  return folders.sort();
+}
+
+/**
+ * Removes records directories whole, in the order given. What fails leaves the later ones, so that a parent, which names
+ * its children, goes after them.
+ *
+ * @param removed Told of each session that is gone.
+ * @throws {MurError} `E-IO-002`, `E-IO-003`.
+ */
+export function removeSessions(
+  home: MurmurHome,
+  sessions: readonly RecordedSession[],
+  removed: (session: RecordedSession) => void,
+): void {
+  using root = RootedDir.open(home.records, { symlinks: "refuse" });
+  for (const session of sessions) {
+    const below = session.directory.slice(home.records.length + 1);
+    try {
+      root.removeAll(below);
+    } catch (error) {
+      if (!(error instanceof MurError)) throw error;
+      throw new MurError(error.code, `cannot remove ${session.directory}: ${error.message}`, {
+        hint: `chmod -R u+rwX ${session.directory} lets its owner remove what a command closed`,
+        cause: error,
+      });
+    }
+    removeEmptyGroup(root, session.directory.slice(home.records.length + 1));
+    removed(session);
+  }
+}
+
+/**
+ * Removes the group a child's session lay in, upwards as far as its parent's name goes: nobody starts there any more. The
+ * groups of other folders stay, empty or not, since a launch may be about to use one.
+ */
+function removeEmptyGroup(root: RootedDir, removed: string): void {
+  const parts = removed.split("/");
+  for (parts.pop(); parts.some((part) => part.startsWith("ses_")); parts.pop()) {
+    try {
+      root.rmdir(parts.join("/"));
+    } catch (error) {
+      // It still holds something, or is gone.
+      if (isRootedError(error)) return;
+      throw error;
+    }
+  }
+}
