@@ -9,6 +9,9 @@ import { MurError, reasonOf } from "../base/errors.ts";
 import { ControlConnection, ControlSocket, FRAME, parseFailed } from "./confine_control.ts";
 import { type CommandRecord, encodeRecords } from "./confine_records.ts";
 
+/** Most ports a keeper listens on (spec containment 9.2). */
+export const MAX_EGRESS_PORTS = 16;
+
 /** Bytes of the token that later connections present. */
 const TOKEN_BYTES = 32;
 
@@ -38,7 +41,7 @@ export interface KeeperStart {
   readonly helper: string;
   /** Where its control socket lies, as `makeControlDirectory` made it. */
   readonly controlDirectory: string;
-  /** TCP ports it listens on; in any order, at most 16 (spec containment 9.2). */
+  /** TCP ports it listens on; in any order, at most {@linkcode MAX_EGRESS_PORTS}. */
   readonly ports: readonly number[];
   /** Each connection is answered once. A call that fails refuses it. */
   readonly onConnection: (connection: DialledConnection) => void | Promise<void>;
