@@ -13,6 +13,7 @@ import {
   ControlSocket,
   type ExitNotice,
   FRAME,
+  type FrameType,
   MAX_SPEC_BYTES,
   parseExited,
   parseFailed,
@@ -143,18 +144,17 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
     throw cause;
   }
 
-  const line: { control: ControlConnection | null } = { control: null };
   let running = false;
   let killed = false;
   const started = Promise.withResolvers<StartedNotice | null>();
   const kill = () => {
     killed = true;
     // Before the command runs the helper looks at nothing; with its end everything it made so far goes.
-    if (running) void line.control?.send(FRAME.KILL);
+    if (running) send(FRAME.KILL);
     else killHelper(child);
   };
 
-  const outcome = (async (): Promise<Outcome | null> => {
+  const connected = (async (): Promise<ControlConnection | null> => {
     const tooLate = setTimeout(() => killHelper(child), start.connectMs);
     // A helper that ends without connecting ends the wait.
     void child.status.then(() => socket.close());
@@ -162,8 +162,17 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
     clearTimeout(tooLate);
     socket.close();
     if (connection === null) return null;
-    const control = line.control = new ControlConnection(connection);
-    await control.send(FRAME.SPEC, spec);
+    const control = new ControlConnection(connection);
+    // Before anything else is sent.
+    void control.send(FRAME.SPEC, spec);
+    return control;
+  })();
+  const send = (type: FrameType, payload?: Uint8Array) =>
+    void connected.then((control) => control?.send(type, payload));
+
+  const outcome = (async (): Promise<Outcome | null> => {
+    const control = await connected;
+    if (control === null) return null;
     return await follow(control, (notice) => {
       running = true;
       started.resolve(notice);
@@ -181,8 +190,9 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
       drain(child.stderr, (chunk) => stderr.write(chunk)),
     ]);
     const durationMs = performance.now() - begun;
-    await line.control?.send(FRAME.STOP);
-    line.control?.close();
+    const control = await connected;
+    await control?.send(FRAME.STOP);
+    control?.close();
     await fed;
     await child.status;
     return { ...describeEnd(result, { killed, running }), stdout, stderr, durationMs };
@@ -194,10 +204,11 @@ export function startConfinedCommand(start: ConfinedStart): ConfinedCommand {
     exit: outcome.then((result) => result?.kind === "exited" ? result.exit : null),
     elapsed: () => performance.now() - begun,
     kill,
-    signal: (number) => void line.control?.send(FRAME.SIGNAL, new Uint8Array([number])),
+    signal: (number) => send(FRAME.SIGNAL, new Uint8Array([number])),
     async release() {
-      await line.control?.send(FRAME.RELEASE);
-      line.control?.unref();
+      const control = await connected;
+      await control?.send(FRAME.RELEASE);
+      control?.unref();
       child.unref();
     },
   };

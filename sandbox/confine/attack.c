@@ -1,6 +1,6 @@
 /*
- * Tries to get through the walls of a component host, from inside. Prints one line for each attempt: its name and `open`
- * when it succeeded, else the error. Built and run by the tests.
+ * Tries to get through the walls of a component host, from inside. Prints one line for each attempt: its name and
+ * `open` when it succeeded, else the error. Built and run by the tests.
  *
  *   attack <file to read> <file to write> <pid outside> <port> <program to execute>
  */

@@ -1,14 +1,14 @@
 /*
- * Tries to get out of a contained command, from inside, one attempt after the other, each in a process of its own. Prints a
- * line for each: its name, and `open` when it got through, else the error. Built and run by the tests, with and without
- * containment.
+ * Tries to get out of a contained command, from inside, one attempt after the other, each in a process of its own.
+ * Prints a line for each: its name, and `open` when it got through, else the error. Built and run by the tests, with
+ * and without containment.
  *
  *   command_attack <outside> <work> <scratch> <pid outside> <tcp port> <udp port> <abstract name> <dynamic loader>
  *                  <key>
  *
- * `outside` and `work` are directories with the files that prepare() of the test makes; `scratch` is another writable one.
- * Without arguments it ends at once with status 0: it is also the program that attempts execute. With `make` or `remove`
- * and a key it makes or removes the shared memory and the queue that two of them reach for.
+ * `outside` and `work` are directories with the files that prepare() of the test makes; `scratch` is another writable
+ * one. Without arguments it ends at once with status 0: it is also the program that attempts execute. With `make` or
+ * `remove` and a key it makes or removes the shared memory and the queue that two of them reach for.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -97,7 +97,7 @@ static long execute_memory(unsigned flags) {
   return execute_with(memory, NULL, argv);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- files --- */
+/* -------------------------------------------------------------------------------------------------------- files --- */
 
 static long read_outside(void) { return open(in(outside, "secret"), O_RDONLY); }
 static long list_outside(void) { return open(outside, O_RDONLY | O_DIRECTORY); }
@@ -162,7 +162,7 @@ static long kernel_object(void) { return open("/sys/kernel/uevent_helper", O_WRO
 static long shared_memory(void) { return shmget(memory_key, 0, 0); }
 static long message_queue(void) { return msgget(memory_key, 0); }
 
-/* ---------------------------------------------------------------------------------------------------------- programs --- */
+/* ----------------------------------------------------------------------------------------------------- programs --- */
 
 static long exec_written(void) { return execute(in(work, "attack")); }
 static long exec_scratch(void) { return execute(in(scratch, "attack")); }
@@ -200,7 +200,7 @@ static long protect_written(void) {
   return at == MAP_FAILED ? -1 : mprotect(at, 4096, PROT_READ | PROT_EXEC);
 }
 
-/* --------------------------------------------------------------------------------------------------------- processes --- */
+/* ---------------------------------------------------------------------------------------------------- processes --- */
 
 static long signal_other(void) { return kill(other, 0); }
 static long trace_other(void) { return ptrace(PTRACE_SEIZE, other, NULL, NULL); }
@@ -230,7 +230,7 @@ static long pin_other(void) {
   return sched_setaffinity(other, sizeof set, &set);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ kernel --- */
+/* ------------------------------------------------------------------------------------------------------- kernel --- */
 
 /* A call that was looked at by more than a filter: whatever else it says, it does not say what the filter would. */
 static long reached(long result) { return result >= 0 || (errno != EPERM && errno != ENOSYS) ? 0 : -1; }
@@ -293,7 +293,7 @@ static long type_character(void) {
 static long become_root(void) { return setresuid(0, 0, 0); }
 static long raise_priority(void) { return setpriority(PRIO_PROCESS, 0, -5); }
 
-/* ----------------------------------------------------------------------------------------------------------- network --- */
+/* ------------------------------------------------------------------------------------------------------ network --- */
 
 static long socket_of(int family, int type) { return socket(family, type, 0); }
 static long socket_unix(void) { return socket_of(AF_UNIX, SOCK_STREAM); }
@@ -305,7 +305,8 @@ static long socket_virtual(void) { return socket_of(40, SOCK_STREAM); }
 static long connect_unix(const char *name, int is_abstract) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path + is_abstract, sizeof address.sun_path - 1, "%s", name);
-  socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)is_abstract + strlen(name) + !is_abstract);
+  /* An abstract name begins with a NUL and ends without one. */
+  socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&address, length);
 }
@@ -333,7 +334,7 @@ static long loopback_down(void) {
   return ioctl(fd, SIOCSIFFLAGS, &request);
 }
 
-/* ------------------------------------------------------------------------------------------------------- descriptors --- */
+/* -------------------------------------------------------------------------------------------------- descriptors --- */
 
 static long descriptors(void) {
   for (int fd = 3; fd < 4096; fd++) {
@@ -357,7 +358,8 @@ static const struct {
     ATTEMPT(read_by_other_root), ATTEMPT(other_environment), ATTEMPT(other_memory), ATTEMPT(read_device),
     ATTEMPT(read_account), ATTEMPT(make_device), ATTEMPT(make_device_scratch), ATTEMPT(shared_memory_file),
     ATTEMPT(by_handle), ATTEMPT(kernel_setting), ATTEMPT(kernel_trigger), ATTEMPT(kernel_object),
-    ATTEMPT(shared_memory), ATTEMPT(message_queue), ATTEMPT(exec_written), ATTEMPT(exec_scratch), ATTEMPT(exec_outside), ATTEMPT(exec_script),
+    ATTEMPT(shared_memory), ATTEMPT(message_queue), ATTEMPT(exec_written), ATTEMPT(exec_scratch),
+    ATTEMPT(exec_outside), ATTEMPT(exec_script),
     ATTEMPT(exec_fresh), ATTEMPT(exec_by_loader), ATTEMPT(exec_by_descriptor), ATTEMPT(exec_by_proc),
     ATTEMPT(exec_memory), ATTEMPT(exec_memory_marked), ATTEMPT(exec_memory_sealed), ATTEMPT(map_written),
     ATTEMPT(protect_written), ATTEMPT(signal_other), ATTEMPT(trace_other), ATTEMPT(trace_me),

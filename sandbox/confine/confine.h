@@ -69,7 +69,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_SETUP = 125, EXIT_EXEC = 127 };
 
-/* --------------------------------------------------------------------------------------------------- process.c --- */
+/* ---------------------------------------------------------------------------------------------------- process.c --- */
 
 /* Writes all of a text to standard error. */
 void say(const char *text);
@@ -117,7 +117,7 @@ const char *sample_tree(const struct watched *watched, pid_t root, int *all);
  */
 void kill_below(void);
 
-/* ------------------------------------------------------------------------------------------------ namespaces.c --- */
+/* ------------------------------------------------------------------------------------------------- namespaces.c --- */
 
 /*
  * What gives a command its own processes, and with them its own System V memory, semaphores and queues: these have no
@@ -136,7 +136,7 @@ int add_local_route(void);
 /* Inode number of a process' network namespace (0: this process); 0 when it can't be told. */
 unsigned long long network_of(pid_t pid);
 
-/* -------------------------------------------------------------------------------------------------- landlock.c --- */
+/* --------------------------------------------------------------------------------------------------- landlock.c --- */
 
 #define FS_EXECUTE (1ull << 0)
 #define FS_WRITE_FILE (1ull << 1)
@@ -168,7 +168,7 @@ int create_ruleset(int abi, int no_network);
 int grant_path(int ruleset, const char *path, uint64_t rights, int *opened);
 int enter_ruleset(int ruleset);
 
-/* --------------------------------------------------------------------------------------------------- seccomp.c --- */
+/* ---------------------------------------------------------------------------------------------------- seccomp.c --- */
 
 enum filter_kind {
   /* What a command may call. */
@@ -205,7 +205,7 @@ extern const uint32_t native_architecture;
 extern const int forbidden_calls[];
 extern const size_t forbidden_count;
 
-/* --------------------------------------------------------------------------------------------------- records.c --- */
+/* ---------------------------------------------------------------------------------------------------- records.c --- */
 
 enum operation {
   OP_VERSION, OP_TOKEN, OP_PORT, OP_TIER, OP_EXEC, OP_IDS, OP_JOIN, OP_UNIX, OP_RLIMIT, OP_CGROUP, OP_WATCH, OP_RULE,
@@ -258,7 +258,7 @@ enum spec_kind { SPEC_COMMAND, SPEC_KEEPER };
 const char *parse_spec(char *bytes, size_t length, enum spec_kind kind, struct spec *spec);
 void free_spec(struct spec *spec);
 
-/* --------------------------------------------------------------------------------------------------- control.c --- */
+/* ---------------------------------------------------------------------------------------------------- control.c --- */
 
 enum frame_type {
   FRAME_SPEC = 1, FRAME_READY, FRAME_STARTED, FRAME_FAILED, FRAME_EXITED, FRAME_DNS, FRAME_SIGNAL, FRAME_KILL,
@@ -277,6 +277,8 @@ struct failure {
 
 void describe(struct failure *failure, const char *stage, int error, const char *step, const char *path);
 
+/* Four bytes as a number. */
+uint32_t little_endian(const unsigned char *bytes);
 /* Connects to a socket's path. The descriptor, or -1. */
 int connect_control(const char *path);
 /* Reads the SPEC frame that opens the connection. Its payload, to be freed; NULL on a broken connection or frame. */
@@ -285,14 +287,14 @@ char *read_spec(int control, size_t *length);
 int send_frame(int control, enum frame_type type, const void *payload, size_t length);
 void send_failure(int control, const struct failure *failure);
 
-/* ---------------------------------------------------------------------------------------------------- mounts.c --- */
+/* ----------------------------------------------------------------------------------------------------- mounts.c --- */
 
 /* Everything read-only, set-uid bits without effect. The caller's mount namespace is its own. 0, or -1. */
 int make_mounts_read_only(void);
 /* The tree of a command, in the caller's own mount namespace. 0; -1 with `failure` filled in. */
 int enter_tree(const struct spec *spec, struct failure *failure);
 
-/* ------------------------------------------------------------------------------------------------------- modes --- */
+/* -------------------------------------------------------------------------------------------------------- modes --- */
 
 _Noreturn void guard(int argc, char **argv);
 _Noreturn void run_command(const char *control_path);

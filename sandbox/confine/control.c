@@ -36,14 +36,14 @@ static int read_fully(int fd, char *bytes, size_t length) {
   return 0;
 }
 
-static uint32_t from_little_endian(const unsigned char *bytes) {
+uint32_t little_endian(const unsigned char *bytes) {
   return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
 char *read_spec(int control, size_t *length) {
   unsigned char header[FRAME_HEADER];
   if (read_fully(control, (char *)header, sizeof header) != 0) return NULL;
-  *length = from_little_endian(header);
+  *length = little_endian(header);
   if (header[4] != FRAME_SPEC || *length == 0 || *length > MAX_SPEC_BYTES) return NULL;
   char *bytes = malloc(*length);
   if (bytes == NULL) return NULL;

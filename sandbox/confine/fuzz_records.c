@@ -1,6 +1,6 @@
 /*
- * Feeds the record parser what comes in on standard input: length as 32 bits little-endian, a byte that says whose records
- * they are, the bytes. Prints how many were taken and how many refused. Built with sanitizers by the tests.
+ * Feeds the record parser what comes in on standard input: length as 32 bits little-endian, a byte that says whose
+ * records they are, the bytes. Prints how many were taken and how many refused. Built with sanitizers by the tests.
  */
 #include "confine.h"
 

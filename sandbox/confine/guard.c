@@ -14,16 +14,16 @@
  *   --sample NAME=N    memory_bytes: a process with more than N bytes resident is killed; cgroup_memory_bytes,
  *                      cgroup_pids_max: everything is, when all processes together have more
  *
- * Control line: the byte R releases; from then on the end of the line means nothing, and what the program writes is read
- * and dropped here, since the runtime, which read it so far, is about to end. The end of the line without R, or any other
- * byte, means that the runtime is gone: everything is killed.
+ * Control line: the byte R releases; from then on the end of the line means nothing, and what the program writes is
+ * read and dropped here, since the runtime, which read it so far, is about to end. The end of the line without R, or
+ * any other byte, means that the runtime is gone: everything is killed.
  *
- * Signals: SIGVTALRM to H kills everything. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go on to the program's
- * group.
+ * Signals: SIGVTALRM to H kills everything. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go on to the
+ * program's group.
  *
- * Processes: H, this one, watches. Where the kernel grants a PID namespace, I is its init and C, the program, I's child;
- * elsewhere C is H's child. C's end ends everything, and H ends the way C did. When H itself is killed, I (with all of
- * its namespace) or C follows by its death signal.
+ * Processes: H, this one, watches. Where the kernel grants a PID namespace, I is its init and C, the program, I's
+ * child; elsewhere C is H's child. C's end ends everything, and H ends the way C did. When H itself is killed, I (with
+ * all of its namespace) or C follows by its death signal.
  *
  * Environment and working directory are the caller's to set. Nothing here reads configuration, resolves a name or looks
  * at the environment.
@@ -62,13 +62,13 @@ static struct {
 
 static _Noreturn void usage(const char *what) {
   char line[256];
-  snprintf(line, sizeof line, "mur-confine: %s\nusage: mur-confine guard [option...] -- /absolute/program [argument...]\n",
-           what);
+  static const char usage_line[] = "usage: mur-confine guard [option...] -- /absolute/program [argument...]";
+  snprintf(line, sizeof line, "mur-confine: %s\n%s\n", what, usage_line);
   say(line);
   _exit(2);
 }
 
-/* ---------------------------------------------------------------------------------------------------- options --- */
+/* ------------------------------------------------------------------------------------------------------ options --- */
 
 static unsigned long long number(const char *text) {
   unsigned long long value;
@@ -151,11 +151,11 @@ static void read_options(int argc, char **argv) {
   if (options.argv[0][0] != '/') usage("the program's path is not absolute");
 }
 
-/* ------------------------------------------------------------------------------------------------------ walls --- */
+/* -------------------------------------------------------------------------------------------------------- walls --- */
 
 /*
- * Everything the kernel can forbid is forbidden, but reading and executing what was named. A path that is not there needs
- * no right; every other failure refuses the whole wall.
+ * Everything the kernel can forbid is forbidden, but reading and executing what was named. A path that is not there
+ * needs no right; every other failure refuses the whole wall.
  */
 static int enter_landlock(void) {
   int abi = landlock_abi(INT_MAX), opened;
@@ -178,7 +178,7 @@ static int enter_host_filter(void) {
   return enter_filter(&filter);
 }
 
-/* ------------------------------------------------------------------------------------------------- C, program --- */
+/* --------------------------------------------------------------------------------------------------- C, program --- */
 
 static const char *const wall_names[] = {"pid-namespace", "network-namespace", "read-only-mounts", "capabilities",
                                          "no-new-privileges", "landlock", "seccomp"};
@@ -245,7 +245,7 @@ static _Noreturn void become_program(int failure_fd, int input_fd, pid_t parent)
   report_failure(failure_fd, "exec");
 }
 
-/* ---------------------------------------------------------------------------------------------------- I, init --- */
+/* ------------------------------------------------------------------------------------------------------ I, init --- */
 
 /*
  * First process of its PID namespace: starts C, reaps whatever is left to it, tells H how C ended and ends, whereupon
@@ -285,7 +285,7 @@ static _Noreturn void be_init(int go_fd, int failure_fd, int ending_fd, int inpu
   }
 }
 
-/* ------------------------------------------------------------------------------------------------- H, watcher --- */
+/* --------------------------------------------------------------------------------------------------- H, watcher --- */
 
 static struct {
   pid_t parent;
@@ -388,7 +388,9 @@ static void sample(void) {
   if (exceeded != NULL) sampling.exceeded = exceeded;
 }
 
-/* Output of a released program that nobody reads any more must not end it with SIGPIPE: H holds read ends and drains. */
+/*
+ * Output of a released program that nobody reads any more must not end it with SIGPIPE: H holds read ends and drains.
+ */
 static int reopen_for_reading(int fd) {
   char path[32];
   struct stat stat;
@@ -590,7 +592,9 @@ _Noreturn void guard(int argc, char **argv) {
 
   pid_t self = getpid();
   if (options.host_profile) {
-    /* Code comes in megabytes, and the writer gets one turn of its event loop a fill: fewer, larger ones. Best effort. */
+    /*
+     * Code comes in megabytes, and the writer gets one turn of its event loop a fill: fewer, larger ones. Best effort.
+     */
     for (int fd = 0; fd <= 1; fd++) (void)fcntl(fd, F_SETPIPE_SZ, HOST_PIPE_BYTES);
     watch.child = start_init(go, failure[1], ending[1], input_fd);
     watch.has_init = watch.child > 0;

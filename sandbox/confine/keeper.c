@@ -5,9 +5,9 @@
  *   mur-confine keeper <control socket>
  *
  * Every IPv4 address is local in this network and only the listeners below answer. The runtime decides about each
- * connection and each name; nothing here knows what is allowed. The control connection carries frames; each accepted TCP
- * connection gets a connection of its own to the same socket, which begins with the token, so that the runtime can tell
- * it from a stranger's.
+ * connection and each name; nothing here knows what is allowed. The control connection carries frames; each accepted
+ * TCP connection gets a connection of its own to the same socket, which begins with the token, so that the runtime can
+ * tell it from a stranger's.
  */
 #include "confine.h"
 #include <arpa/inet.h>
@@ -96,7 +96,7 @@ static int watch(int fd, uint32_t about, uint32_t events, int operation) {
   return epoll_ctl(keeper.epoll, operation, fd, &event);
 }
 
-/* ------------------------------------------------------------------------------------------------------- listeners --- */
+/* ---------------------------------------------------------------------------------------------------- listeners --- */
 
 static int listen_tcp(uint16_t port) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -138,7 +138,7 @@ static void make_network(void) {
   if (watch(keeper.dns, EVENT_DNS, EPOLLIN, EPOLL_CTL_ADD) != 0) refuse("netns", errno, "epoll");
 }
 
-/* ------------------------------------------------------------------------------------------------------ connections --- */
+/* -------------------------------------------------------------------------------------------------- connections --- */
 
 static void drop(struct connection *connection) {
   if (connection->state == STATE_DIALLING) keeper.dialling--;
@@ -310,7 +310,7 @@ static void serve_connection(struct connection *connection, int side, uint32_t e
   register_sides(connection);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- control --- */
+/* ------------------------------------------------------------------------------------------------------ control --- */
 
 static void flush_outbox(void) {
   while (keeper.outbox_length > 0) {
@@ -357,7 +357,7 @@ static void read_dns(void) {
 
 static void answer_dns(const unsigned char *payload, size_t length) {
   if (length < DNS_HEADER) _exit(0);
-  uint32_t id = (uint32_t)payload[0] | (uint32_t)payload[1] << 8 | (uint32_t)payload[2] << 16 | (uint32_t)payload[3] << 24;
+  uint32_t id = little_endian(payload);
   struct query *query = &keeper.queries[id % MAX_QUERIES];
   /* Forgotten, or answered before. */
   if (query->id != id || query->asker.sin_port == 0) return;
@@ -388,7 +388,7 @@ static void read_control(void) {
   size_t at = 0;
   while (keeper.inbox_length - at >= FRAME_HEADER) {
     const unsigned char *frame = keeper.inbox + at;
-    size_t size = (size_t)frame[0] | (size_t)frame[1] << 8 | (size_t)frame[2] << 16 | (size_t)frame[3] << 24;
+    size_t size = little_endian(frame);
     /* STOP, or a frame nobody knows. */
     if (frame[4] != FRAME_DNS || size > sizeof keeper.inbox - FRAME_HEADER) _exit(0);
     if (keeper.inbox_length - at < FRAME_HEADER + size) break;

@@ -2,8 +2,8 @@
  * The tree of files a command sees: the host's, read-only but for what was granted, or one composed of what was named
  * (spec containment 4.8, 5, 8, 19.7).
  *
- * All of it happens in a mount namespace of its own, in a user namespace of its own. Nothing is seen outside, and what the
- * host locked stays locked.
+ * All of it happens in a mount namespace of its own, in a user namespace of its own. Nothing is seen outside, and what
+ * the host locked stays locked.
  */
 #include "confine.h"
 #include <sys/mount.h>
@@ -38,7 +38,9 @@ static int set_attributes(int tree, const char *path, unsigned flags, uint64_t s
   return (int)syscall(NR_mount_setattr, tree, path, flags, &attributes, sizeof attributes);
 }
 
-/* A copy of the tree at a path, or at a place with an empty path, with everything mounted below; mounted nowhere yet. */
+/*
+ * A copy of the tree at a path, or at a place with an empty path, with everything mounted below; mounted nowhere yet.
+ */
 static int copy_tree(int place, const char *path) {
   return (int)syscall(NR_open_tree, place, path,
                       OPEN_TREE_CLONE_FLAG | OPEN_TREE_CLOEXEC_FLAG | AT_EMPTY_PATH | RECURSIVE);
@@ -55,8 +57,9 @@ int make_mounts_read_only(void) {
 }
 
 /*
- * The command's own processes alone. Read-only: the kernel lets uid 0 write its settings there without any capability. Refused where parts of the host's /proc are covered by other mounts, as containers
- * have it: then the host's is what there is, made read-only with the rest.
+ * The command's own processes alone. Read-only: the kernel lets uid 0 write its settings there without any capability.
+ * Refused where parts of the host's /proc are covered by other mounts, as containers have it: then the host's is what
+ * there is, made read-only with the rest.
  */
 static int mount_own_proc(const char *path) {
   return mount("proc", path, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -94,11 +97,11 @@ static int protect_trusted(const struct spec *spec, int root, struct failure *fa
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------- the host's tree --- */
+/* ---------------------------------------------------------------------------------------------- the host's tree --- */
 
 /*
- * A place below `root` for a mount, made where it is missing. What lies there may be the agent's work: no symbolic link is
- * followed, or it could choose what its own writable folder covers.
+ * A place below `root` for a mount, made where it is missing. What lies there may be the agent's work: no symbolic
+ * link is followed, or it could choose what its own writable folder covers.
  */
 static int make_place(int root, const char *below, int directory) {
   char path[PATH_MAX];
@@ -230,7 +233,7 @@ static int enter_host_tree(const struct spec *spec, struct failure *failure) {
   return result;
 }
 
-/* ------------------------------------------------------------------------------------------------ the composed root --- */
+/* -------------------------------------------------------------------------------------------- the composed root --- */
 
 static const char parking[] = ".mur-oldroot";
 
@@ -261,7 +264,8 @@ static int open_parent(int root, const char *path, const char **name) {
   forget_parent();
   memcpy(parent.path, path, length);
   parent.path[length] = '\0';
-  parent.fd = open_place(root, length == 0 ? "." : parent.path + 1, O_PATH | O_DIRECTORY, RESOLVE_NO_LINKS | RESOLVE_BELOW);
+  const char *below = length == 0 ? "." : parent.path + 1;
+  parent.fd = open_place(root, below, O_PATH | O_DIRECTORY, RESOLVE_NO_LINKS | RESOLVE_BELOW);
   return parent.fd;
 }
 
@@ -270,7 +274,8 @@ static int make_entry(int root, const struct record *record) {
   int directory = open_parent(root, record->operation == OP_SYMLINK ? record->text[1] : record->text[0], &name);
   if (directory < 0) return -1;
   if (record->operation == OP_SYMLINK) return symlinkat(record->text[0], directory, name);
-  int result = record->operation == OP_MKDIR ? mkdirat(directory, name, 0755) : mknodat(directory, name, S_IFREG | 0444, 0);
+  int result = record->operation == OP_MKDIR ? mkdirat(directory, name, 0755)
+                                             : mknodat(directory, name, S_IFREG | 0444, 0);
   return result != 0 && errno == EEXIST ? 0 : result;
 }
 

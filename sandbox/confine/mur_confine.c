@@ -4,12 +4,12 @@
  *   mur-confine probe                            what this machine grants, as one line of JSON
  *   mur-confine keeper <control socket>          makes and holds the network of a session
  *   mur-confine run <control socket>             runs one command
- *   mur-confine guard [option...] -- <program>   runs a component host, or a program without walls, that must not outlive
- *                                                its starter
+ *   mur-confine guard [option...] -- <program>   runs a component host, or a program without walls, that must not
+ *                                                outlive its starter
  *   mur-confine harden-check                     checks its own tables
  *
- * It decides nothing: the runtime hands it resolved facts. It reads no configuration, resolves no name and does not look
- * at the environment. One thread, no library but libc.
+ * It decides nothing: the runtime hands it resolved facts. It reads no configuration, resolves no name and does not
+ * look at the environment. One thread, no library but libc.
  */
 #include "confine.h"
 

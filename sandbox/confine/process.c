@@ -68,7 +68,10 @@ void reset_signals(void) {
   sigprocmask(SIG_SETMASK, &nothing, NULL);
 }
 
-/* The bounding set goes first, while dropping from it is still allowed; then the own sets, which empties the ambient one. */
+/*
+ * The bounding set goes first, while dropping from it is still allowed; then the own sets, which empties the ambient
+ * one.
+ */
 int drop_capabilities(void) {
   for (int cap = 0; cap <= 63; cap++) {
     if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0 || errno == EPERM) continue;
@@ -115,7 +118,7 @@ unsigned long long now_ms(void) {
   return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
 }
 
-/* ---------------------------------------------------------------------------------------------- tree of children --- */
+/* --------------------------------------------------------------------------------------------- tree of children --- */
 
 /* Appends the numbers of one thread's list. */
 static int read_children(const char *path, pid_t *list, int room) {
@@ -193,22 +196,23 @@ enum { MAX_SAMPLED = 16384 };
 const char *sample_tree(const struct watched *watched, pid_t root, int *all) {
   static pid_t pids[MAX_SAMPLED];
   const char *exceeded = NULL;
-  unsigned long long memory = 0, processes = 0;
+  unsigned long long memory = 0;
   *all = 0;
   int count = children_of(root, pids, MAX_SAMPLED);
   for (int i = 0; i < count; i++) {
     count += children_of(pids[i], pids + count, MAX_SAMPLED - count);
-    processes++;
+    /* At once: while they are counted a bomb goes on. */
+    if (watched->tree_processes > 0 && (unsigned long long)count > watched->tree_processes) {
+      *all = 1;
+      return "cgroup_pids_max";
+    }
+    if (watched->memory_bytes == 0 && watched->tree_memory_bytes == 0) continue;
     unsigned long long resident = resident_bytes(pids[i]);
     memory += resident;
     if (watched->memory_bytes > 0 && resident > watched->memory_bytes) {
       kill(pids[i], SIGKILL);
       exceeded = "memory_bytes";
     }
-  }
-  if (watched->tree_processes > 0 && processes > watched->tree_processes) {
-    *all = 1;
-    return "cgroup_pids_max";
   }
   if (watched->tree_memory_bytes > 0 && memory > watched->tree_memory_bytes) {
     *all = 1;

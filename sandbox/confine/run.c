@@ -6,11 +6,12 @@
  * Standard streams, environment and working directory are the command's own, set by the caller. Three processes:
  *
  *   H  this one, in the host's PID namespace: the control connection, sampling, killing.
- *   I  init of the command's PID namespace, H's child: the tree of files; starts C, reaps, tells how C ended. Never execs.
+ *   I  init of the command's PID namespace, H's child: the tree of files; starts C, reaps, tells how C ended. Never
+ *      execs.
  *   C  the command: gives up everything, then execs.
  *
- * C's end ends I, and the kernel then kills whatever C left behind. H's end kills I by its death signal. So nothing of a
- * command outlives it, and no command outlives H.
+ * C's end ends I, and the kernel then kills whatever C left behind. H's end kills I by its death signal. So nothing of
+ * a command outlives it, and no command outlives H.
  *
  * The file reads in the order things happen: H until it clones I, I until it forks C, C until exec, then H again.
  */
@@ -33,8 +34,8 @@ static struct {
   int status[2];
   /* How C ended. */
   int ending[2];
-  /* One byte lets I go on once its ids are mapped. H holds the other end as long as it lives. */
-  int go[2];
+  /* Nothing is sent. H holds one end as long as it lives, and I looks whether it still does. */
+  int life[2];
 } start;
 
 /* How C ended, as I tells H. */
@@ -50,7 +51,7 @@ static _Noreturn void refuse(const char *stage, int error, const char *step, con
   _exit(EXIT_SETUP);
 }
 
-/* --------------------------------------------------------------------------------- H: what needs no namespace yet --- */
+/* ------------------------------------------------------------------------------- H: what needs no namespace yet --- */
 
 /*
  * The ruleset is made here, of the host's paths, before anything is mounted: a rule is on an inode and goes on working
@@ -107,7 +108,7 @@ static void limit_processes(void) {
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------ H: network --- */
+/* --------------------------------------------------------------------------------------------------- H: network --- */
 
 /* The session's network, 1; 0 when its keeper is gone. */
 static int join_keeper(void) {
@@ -144,7 +145,7 @@ static void enter_network(void) {
   if (raise_loopback() != 0) refuse("netns", errno, "loopback", NULL);
 }
 
-/* --------------------------------------------------------------------------------------------------- C, the command --- */
+/* ----------------------------------------------------------------------------------------------- C, the command --- */
 
 static _Noreturn void report(const char *stage, const char *step) {
   struct failure failure;
@@ -193,7 +194,7 @@ static _Noreturn void become_command(void) {
   report("exec", "");
 }
 
-/* ------------------------------------------------------------------------------------------------------- I, the init --- */
+/* -------------------------------------------------------------------------------------------------- I, the init --- */
 
 static _Noreturn void wait_for_command(pid_t command) {
   for (;;) {
@@ -223,13 +224,15 @@ static _Noreturn void wait_for_command(pid_t command) {
 static _Noreturn void be_init(void) {
   const struct spec *spec = &start.spec;
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) report("pidns", "death signal");
-  close(start.go[1]);
-  char go;
-  if (read(start.go[0], &go, 1) != 1) _exit(EXIT_SETUP);
+  close(start.life[1]);
+  /* The connection is H's alone: its end must be seen when H ends. */
+  close(start.control);
   /* H may have ended before the death signal was asked for. */
-  struct pollfd life = {start.go[0], 0, 0};
+  struct pollfd life = {start.life[0], 0, 0};
   if (poll(&life, 1, 0) != 0) _exit(EXIT_SETUP);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  close(start.life[0]);
+  /* By itself: waiting for H to do it would cost a turn of both. */
+  if (spec->tier != TIER_ENV && map_own_ids(spec->uid, spec->gid) != 0) report("pidns", "id maps");
   if (!spec->pid_namespace) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   /* Before C exists, so that all of the tree is inside from its first moment. 0 is who writes. */
   for (size_t i = 0; i < start.cgroup_count; i++) {
@@ -249,7 +252,6 @@ static _Noreturn void be_init(void) {
   if (command == 0) become_command();
   /* H must see the ends of these when C's are closed. */
   close(start.status[1]);
-  close(start.go[0]);
   if (start.ruleset >= 0) close(start.ruleset);
   for (int fd = 0; fd <= 2; fd++) close(fd);
   if (spec->tier != TIER_ENV) {
@@ -263,7 +265,7 @@ static _Noreturn void be_init(void) {
   wait_for_command(command);
 }
 
-/* ------------------------------------------------------------------------------------------------------- H, serving --- */
+/* --------------------------------------------------------------------------------------------------- H, serving --- */
 
 static struct {
   pid_t init;
@@ -271,7 +273,6 @@ static struct {
   /* C as H sees it, its group's number too; 0 while unknown. */
   pid_t command;
   int released;
-  int ended;
   const char *exceeded;
   unsigned long long next_sample_ms;
   /* Read ends of the command's output, for when the runtime that reads it is gone in order. */
@@ -284,24 +285,11 @@ static void start_init(void) {
   const struct spec *spec = &start.spec;
   const int namespaces = (spec->tier == TIER_ENV ? 0 : CLONE_NEWUSER) | (spec->pid_namespace ? OWN_PROCESSES : 0) |
                          (spec->mount_namespace ? CLONE_NEWNS : 0);
-  /* A child's files in /proc belong to root unless both of us are dumpable; for just this moment. */
-  if (namespaces & CLONE_NEWUSER) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   pid_t pid = (pid_t)syscall(SYS_clone, namespaces | CLONE_PIDFD | SIGCHLD, 0, &serving.init_fd, 0, 0);
   if (pid == 0) be_init();
-  int error = errno;
-  const char *step = "clone";
-  if (pid > 0 && (namespaces & CLONE_NEWUSER) && map_ids(pid, spec->uid, spec->gid) != 0) {
-    error = errno;
-    step = "id maps";
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    pid = -1;
-  }
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  if (pid < 0) refuse("pidns", error, step, NULL);
+  if (pid < 0) refuse("pidns", errno, "clone", NULL);
   serving.init = pid;
-  close(start.go[0]);
-  if (write(start.go[1], "g", 1) != 1) refuse("pidns", errno, "go", NULL);
+  close(start.life[0]);
 }
 
 /* Output that nobody reads any more must not end a released command: H holds read ends, and drains them then. */
@@ -315,7 +303,6 @@ static int reopen_for_reading(int fd) {
 
 /* Whatever there is of the command goes. Without a namespace what it left behind falls to H, its subreaper. */
 static void kill_command(void) {
-  if (serving.ended) return;
   if (!start.spec.pid_namespace && serving.command > 0) kill(-serving.command, SIGKILL);
   kill(serving.init, SIGKILL);
 }
@@ -326,9 +313,91 @@ static _Noreturn void end_now(void) {
   _exit(0);
 }
 
-/* Reads what I and C have to say until C execs. */
+static void put_number(unsigned char **at, unsigned long long value, int bytes) {
+  for (int i = 0; i < bytes; i++) *(*at)++ = (unsigned char)(value >> 8 * i & 0xff);
+}
+
+static unsigned long long microseconds(struct timeval time) {
+  return (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_usec;
+}
+
+/* I has ended, and with it everything in its namespace: there is nothing left to watch. */
+static _Noreturn void report_end(void) {
+  int status;
+  struct rusage usage;
+  if (wait4(serving.init, &status, 0, &usage) != serving.init) end_now();
+  if (!start.spec.pid_namespace) kill_below();
+  struct ending ending;
+  if (read(start.ending[0], &ending, sizeof ending) != (ssize_t)sizeof ending) {
+    /* It was killed, by H or by the kernel, and all of the namespace with it. */
+    ending = (struct ending){1, SIGKILL};
+  }
+  unsigned char payload[96], *at = payload;
+  put_number(&at, (unsigned)ending.by_signal, 1);
+  put_number(&at, (unsigned)ending.value, 4);
+  put_number(&at, microseconds(usage.ru_utime), 8);
+  put_number(&at, microseconds(usage.ru_stime), 8);
+  put_number(&at, (unsigned long long)usage.ru_maxrss * 1024, 8);
+  const char *limit = serving.exceeded == NULL ? "" : serving.exceeded;
+  memcpy(at, limit, strlen(limit) + 1);
+  at += strlen(limit) + 1;
+  send_frame(start.control, FRAME_EXITED, payload, (size_t)(at - payload));
+  _exit(0);
+}
+
+static void obey(enum frame_type type, const unsigned char *payload, size_t length) {
+  switch (type) {
+    case FRAME_SIGNAL:
+      if (length != 1 || payload[0] < 1 || payload[0] > 64) end_now();
+      /* C is taken by nobody before I's end, so the number is still its group's. */
+      if (serving.command > 0) kill(-serving.command, payload[0]);
+      return;
+    case FRAME_KILL:
+      kill_command();
+      return;
+    case FRAME_RELEASE:
+      serving.released = 1;
+      return;
+    default:
+      /* STOP, or a word nobody knows: the connection can't be trusted any more. */
+      end_now();
+  }
+}
+
+static void read_control(void) {
+  ssize_t length = recv(start.control, serving.inbox + serving.inbox_length,
+                        sizeof serving.inbox - serving.inbox_length, MSG_DONTWAIT);
+  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (length <= 0) {
+    if (!serving.released) end_now();
+    close(start.control);
+    start.control = -1;
+    return;
+  }
+  serving.inbox_length += (size_t)length;
+  size_t at = 0;
+  while (serving.inbox_length - at >= FRAME_HEADER) {
+    const unsigned char *frame = serving.inbox + at;
+    size_t size = frame[0];
+    if (size > sizeof serving.inbox - FRAME_HEADER || frame[1] != 0 || frame[2] != 0 || frame[3] != 0) end_now();
+    if (serving.inbox_length - at < FRAME_HEADER + size) break;
+    obey((enum frame_type)frame[4], frame + FRAME_HEADER, size);
+    at += FRAME_HEADER + size;
+  }
+  serving.inbox_length -= at;
+  memmove(serving.inbox, serving.inbox + at, serving.inbox_length);
+}
+
+/* Reads what I and C have to say until C execs. All of it at once: a greeting alone is nothing to wake up for. */
 static void await_exec(void) {
   struct failure failure;
+  for (;;) {
+    struct pollfd polled[] = {{start.status[0], 0, 0}, {start.control, POLLIN, 0}};
+    if (poll(polled, LENGTH_OF(polled), -1) < 0) continue;
+    if (polled[0].revents != 0) break;
+    /* A mount may take its time, and the runtime may end meanwhile. */
+    if (polled[1].revents != 0) read_control();
+  }
   for (;;) {
     char control_data[CMSG_SPACE(sizeof(struct ucred))];
     struct iovec vector = {&failure, sizeof failure};
@@ -356,81 +425,6 @@ static void await_exec(void) {
   close(start.status[0]);
 }
 
-static void put_number(unsigned char **at, unsigned long long value, int bytes) {
-  for (int i = 0; i < bytes; i++) *(*at)++ = (unsigned char)(value >> 8 * i & 0xff);
-}
-
-static unsigned long long microseconds(struct timeval time) {
-  return (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_usec;
-}
-
-/* I has ended, and with it everything in its namespace. */
-static void report_end(void) {
-  int status;
-  struct rusage usage;
-  if (wait4(serving.init, &status, 0, &usage) != serving.init) end_now();
-  serving.ended = 1;
-  if (!start.spec.pid_namespace) kill_below();
-  struct ending ending;
-  if (read(start.ending[0], &ending, sizeof ending) != (ssize_t)sizeof ending) {
-    /* It was killed, by H or by the kernel, and all of the namespace with it. */
-    ending = (struct ending){1, SIGKILL};
-  }
-  unsigned char payload[96], *at = payload;
-  put_number(&at, (unsigned)ending.by_signal, 1);
-  put_number(&at, (unsigned)ending.value, 4);
-  put_number(&at, microseconds(usage.ru_utime), 8);
-  put_number(&at, microseconds(usage.ru_stime), 8);
-  put_number(&at, (unsigned long long)usage.ru_maxrss * 1024, 8);
-  const char *limit = serving.exceeded == NULL ? "" : serving.exceeded;
-  memcpy(at, limit, strlen(limit) + 1);
-  at += strlen(limit) + 1;
-  send_frame(start.control, FRAME_EXITED, payload, (size_t)(at - payload));
-}
-
-static void obey(enum frame_type type, const unsigned char *payload, size_t length) {
-  switch (type) {
-    case FRAME_SIGNAL:
-      if (length != 1 || payload[0] < 1 || payload[0] > 64) end_now();
-      /* C is taken by nobody before I's end, so the number is still its group's. */
-      if (!serving.ended && serving.command > 0) kill(-serving.command, payload[0]);
-      return;
-    case FRAME_KILL:
-      kill_command();
-      return;
-    case FRAME_RELEASE:
-      serving.released = 1;
-      return;
-    default:
-      /* STOP, or a word nobody knows: the connection can't be trusted any more. */
-      end_now();
-  }
-}
-
-static void read_control(void) {
-  ssize_t length = recv(start.control, serving.inbox + serving.inbox_length,
-                        sizeof serving.inbox - serving.inbox_length, MSG_DONTWAIT);
-  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (length <= 0) {
-    if (!serving.released || serving.ended) end_now();
-    close(start.control);
-    start.control = -1;
-    return;
-  }
-  serving.inbox_length += (size_t)length;
-  size_t at = 0;
-  while (serving.inbox_length - at >= FRAME_HEADER) {
-    const unsigned char *frame = serving.inbox + at;
-    size_t size = frame[0];
-    if (size > sizeof serving.inbox - FRAME_HEADER || frame[1] != 0 || frame[2] != 0 || frame[3] != 0) end_now();
-    if (serving.inbox_length - at < FRAME_HEADER + size) break;
-    obey((enum frame_type)frame[4], frame + FRAME_HEADER, size);
-    at += FRAME_HEADER + size;
-  }
-  serving.inbox_length -= at;
-  memmove(serving.inbox, serving.inbox + at, serving.inbox_length);
-}
-
 static void drain(int *fd) {
   char nowhere[16384];
   ssize_t length = read(*fd, nowhere, sizeof nowhere);
@@ -440,7 +434,7 @@ static void drain(int *fd) {
 }
 
 static void sample(void) {
-  if (serving.ended || now_ms() < serving.next_sample_ms) return;
+  if (now_ms() < serving.next_sample_ms) return;
   int all;
   const char *exceeded = sample_tree(&start.spec.watched, serving.init, &all);
   /* The first that is told of all counts, else the last of a single process. */
@@ -450,8 +444,8 @@ static void sample(void) {
 }
 
 /*
- * H lives as long as the command and reads what the runtime sends: it gives up what it does not need for that. The walls
- * are its second line, so one that the kernel does not offer is done without.
+ * H lives as long as the command and reads what the runtime sends: it gives up what it does not need for that. The
+ * walls are its second line, so one that the kernel does not offer is done without.
  */
 static void confine_self(void) {
   clear_capabilities();
@@ -481,12 +475,14 @@ static _Noreturn void serve(void) {
     }
     struct pollfd polled[] = {
         {start.control, POLLIN, 0},
-        {serving.ended ? -1 : serving.init_fd, POLLIN, 0},
+        {serving.init_fd, POLLIN, 0},
         {serving.released ? serving.drains[0] : -1, POLLIN, 0},
         {serving.released ? serving.drains[1] : -1, POLLIN, 0},
     };
-    int ready = poll(polled, LENGTH_OF(polled), !confined ? CONFINE_AFTER_MS : watched && !serving.ended ? SAMPLE_MS : -1);
+    int ready = poll(polled, LENGTH_OF(polled), !confined ? CONFINE_AFTER_MS : watched ? SAMPLE_MS : -1);
     if (ready < 0 && errno != EINTR) end_now();
+    /* First of all: once I has ended the numbers of its processes may be others'. */
+    if (ready > 0 && polled[1].revents != 0) report_end();
     /* By the clock: a command that keeps H busy must not escape it. */
     if (watched) sample();
     if (ready <= 0) continue;
@@ -494,14 +490,10 @@ static _Noreturn void serve(void) {
     for (int i = 0; i < 2; i++) {
       if (polled[2 + i].revents != 0) drain(&serving.drains[i]);
     }
-    if (polled[1].revents != 0) {
-      report_end();
-      if (start.control < 0) _exit(0);
-    }
   }
 }
 
-/* ----------------------------------------------------------------------------------------------------------- H, start --- */
+/* ----------------------------------------------------------------------------------------------------- H, start --- */
 
 _Noreturn void run_command(const char *control_path) {
   close_inherited();
@@ -525,7 +517,7 @@ _Noreturn void run_command(const char *control_path) {
   int passing = 1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, start.status) != 0 ||
       setsockopt(start.status[0], SOL_SOCKET, SO_PASSCRED, &passing, sizeof passing) != 0 ||
-      pipe2(start.ending, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(start.go, O_CLOEXEC) != 0) {
+      pipe2(start.ending, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(start.life, O_CLOEXEC) != 0) {
     refuse("pidns", errno, "channels", NULL);
   }
   limit_processes();
@@ -544,7 +536,8 @@ _Noreturn void run_command(const char *control_path) {
   unsigned char started[5], *at = started;
   put_number(&at, (unsigned)serving.command, 4);
   put_number(&at, (unsigned)start.joined, 1);
-  if (send_frame(start.control, FRAME_STARTED, started, sizeof started) != 0) end_now();
+  /* A runtime that is gone already may have released the command before: that is read next. */
+  (void)send_frame(start.control, FRAME_STARTED, started, sizeof started);
   free_spec(&start.spec);
   free(bytes);
   serve();

@@ -1,6 +1,6 @@
 /*
- * The lists of calls and the filters made of them (spec containment 10, 19.8). What is on no list answers EPERM; what is
- * refused for its arguments answers EACCES; a foreign architecture is killed.
+ * The lists of calls and the filters made of them (spec containment 10, 19.8). What is on no list answers EPERM; what
+ * is refused for its arguments answers EACCES; a foreign architecture is killed.
  */
 #include "confine.h"
 #include <linux/audit.h>
@@ -136,7 +136,7 @@ const size_t forbidden_count = LENGTH_OF(forbidden_calls);
 #define NAMESPACE_FLAGS \
   (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-/* -------------------------------------------------------------------------------------------------------- building --- */
+/* ----------------------------------------------------------------------------------------------------- building --- */
 
 static void emit(struct filter *filter, uint16_t code, uint32_t value, uint8_t if_true, uint8_t if_false) {
   /* A list that outgrows its place must not become a shorter list. */
