@@ -29,14 +29,21 @@ const WEB_PORTS: readonly number[] = [80, 443];
 /** Addresses of the rules' hosts, by host. */
 export type HostAddresses = ReadonlyMap<string, readonly IpAddress[]>;
 
-/**
- * TCP ports the relay listens on: each rule's, or 80 and 443 where it has none; ascending, each once, the first 16. The
- * rest get no listener, and port 0 is none.
- */
-export function egressPorts(rules: readonly NetworkRule[]): readonly number[] {
+/** Each rule's port, or 80 and 443 where it has none; ascending, each once. Port 0 is none. */
+function portsOf(rules: readonly NetworkRule[]): number[] {
   const ports = new Set(rules.flatMap(({ port }) => port === null ? WEB_PORTS : [port]));
   ports.delete(0);
-  return [...ports].sort((a, b) => a - b).slice(0, MAX_EGRESS_PORTS);
+  return [...ports].sort((a, b) => a - b);
+}
+
+/** TCP ports the relay listens on: the first 16 that the rules name. */
+export function egressPorts(rules: readonly NetworkRule[]): readonly number[] {
+  return portsOf(rules).slice(0, MAX_EGRESS_PORTS);
+}
+
+/** Ports that the rules name and the relay does not listen on: commands cannot reach them. */
+export function unservedPorts(rules: readonly NetworkRule[]): readonly number[] {
+  return portsOf(rules).slice(MAX_EGRESS_PORTS);
 }
 
 /** A rule's host or a name as it is asked for: lower case, without the dot that may end it. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseNetworkRule } from "../artifact/network_rules.ts";
 import { addressKind, formatIpAddress, type IpAddress, parseIpAddress } from "../base/ip_address.ts";
-import { EgressPolicy, egressPorts, MAX_NAME_BINDINGS, NAME_BINDING_MS } from "./egress_policy.ts";
+import { EgressPolicy, egressPorts, MAX_NAME_BINDINGS, NAME_BINDING_MS, unservedPorts } from "./egress_policy.ts";
 
 const rules = (...entries: string[]) => entries.map(parseNetworkRule);
 const ip = (text: string) => parseIpAddress(text)!;
@@ -47,6 +47,8 @@ Deno.test("ports: the rules' own, 80 and 443 for a rule without one, ascending, 
   assert.deepEqual(egressPorts(rules("a.example:0")), []);
   const many = rules(...Array.from({ length: 40 }, (_, i) => `h${i}.example:${9_000 - i}`));
   assert.deepEqual(egressPorts(many), Array.from({ length: 16 }, (_, i) => 8_961 + i));
+  assert.deepEqual([...egressPorts(many), ...unservedPorts(many)].length, new Set(many.map(({ port }) => port)).size);
+  assert.deepEqual(unservedPorts(rules("a.example", "b.example:22")), []);
 });
 
 Deno.test("a name leads to its address for 300 seconds and no longer", () => {

@@ -11,6 +11,8 @@ import { limitReached } from "../../sandbox/cgroup_scope.ts";
 import { makeControlDirectory } from "../../sandbox/confine_control.ts";
 import { type ConfinedCommand, type ConfinedStart, startConfinedCommand } from "../../sandbox/confined_command.ts";
 import type { JoinRecord } from "../../sandbox/confine_records.ts";
+import { unservedPorts } from "../../sandbox/egress_policy.ts";
+import { MAX_EGRESS_PORTS } from "../../sandbox/network_keeper.ts";
 import type { CommandEnd } from "../../sandbox/running_command.ts";
 import { SessionNetwork } from "../../sandbox/session_network.ts";
 import type { CommandContainment, ContainedProgram } from "./command_containment.ts";
@@ -49,8 +51,16 @@ export class ContainedCommands implements AsyncDisposable {
     this.containment = options.containment;
     this.#options = options;
     makeControlDirectory(options.controlDirectory);
+    if (this.containment.plan.tier === "env") return;
+    const unserved = unservedPorts(options.rules);
+    if (unserved.length > 0) {
+      options.report(
+        `network.allow: the relay of commands listens on ${MAX_EGRESS_PORTS} ports, the lowest; ` +
+          `none of them reaches ${unserved.length === 1 ? "port" : "ports"} ${unserved.join(", ")}`,
+      );
+    }
     // What fails here fails the command that needs it.
-    if (this.containment.plan.tier !== "env") this.#openNetwork().catch(() => {});
+    this.#openNetwork().catch(() => {});
   }
 
   /**
