@@ -385,6 +385,36 @@ Deno.test("what a command is stopped for is told, whatever bounds it", async () 
   ]);
 });
 
+Deno.test("from inside a command the walls answer as the documentation says", async () => {
+  // docs/security.md, "See for yourself".
+  const answers: Readonly<Record<typeof FLOORS[number], readonly RegExp[]>> = {
+    scoped: [/Permission denied/, /Permission denied/, /Read-only/, /Read-only/, /refused/],
+    sealed: [/No such file/, /Permission denied/, /No such file|nonexistent/, /Read-only/, /refused/],
+  };
+  for (const floor of FLOORS) {
+    await using project = await agentProject(capsule({
+      capabilities: { shell: { allow: ["bash", "cat", "cp"] } },
+    }));
+    const run = await project.run({
+      args: ["--containment", floor],
+      workdir: project.project,
+      task: turnOf(
+        ...[
+          "cat /etc/shadow",
+          "cp /bin/cat x; ./x",
+          "echo x > /var/tmp/x",
+          "echo x > murmur.yaml",
+          ": < /dev/tcp/1.1.1.1/443",
+        ]
+          .map((command) => ({ name: "bash", input: { command } })),
+      ),
+    });
+    assert.equal(run.status, 0, run.stderr);
+    for (const [index, { text }] of shownResults(run).entries()) assert.match(text, answers[floor][index]!, floor);
+    assert.ok(exitCodes(run).every((code) => code !== 0));
+  }
+});
+
 /** A home whose path is longer than a socket's can be. */
 async function longHome(project: AgentProject): Promise<string> {
   const home = `${project.root}/${"long-".repeat(30)}`;
