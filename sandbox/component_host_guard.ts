@@ -62,9 +62,8 @@ export function componentHostArguments(program: ComponentHostProgram, memoryByte
   if (closure === undefined) closures.set(command, closure = needsOf(command));
   return guardArguments(
     {
-      input: "pass",
       componentHost: { execute: closure, read: program.reads },
-      ...(memoryBytes === undefined ? {} : { samples: { memory_bytes: memoryBytes } }),
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
     },
     command,
     program.args,

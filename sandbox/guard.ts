@@ -17,33 +17,8 @@ export const WALLS = [
 ] as const;
 export type Wall = typeof WALLS[number];
 
-/** Limits the kernel holds for each process; a value above the inherited hard limit is lowered to it. */
-export interface ProcessRlimits {
-  readonly nofile?: number;
-  readonly fsize?: number;
-  readonly cpu?: number;
-  readonly nproc?: number;
-  readonly as?: number;
-}
-
-/** Limits the helper itself looks after, several times a second (spec containment 14.1, mechanism 3). */
-export interface SampledLimits {
-  /** Resident bytes of one process; it is killed alone. */
-  readonly memory_bytes?: number;
-  /** Resident bytes of all processes together, shared pages counted in each; everything is killed. */
-  readonly cgroup_memory_bytes?: number;
-  /** Number of processes; everything is killed. */
-  readonly cgroup_pids_max?: number;
-}
-
-/** How a program is guarded. */
+/** How a program is guarded. Its standard input stays its own: when the other end closes, it is killed. */
 export interface GuardOptions {
-  /**
-   * `pass`: the program reads the piped standard input itself; when its other end closes, the program is killed.
-   * `none`: the program reads `/dev/null`. A number: it reads that many bytes of the piped standard input, then its end.
-   * With `none` and a number the (rest of the) standard input is the control line, see {@linkcode GUARD_RELEASE}.
-   */
-  readonly input: "pass" | "none" | number;
   /** Put every wall around the program that the kernel grants, and name them in the first line of stderr. */
   readonly componentHost?: {
     /** Files the program may execute and read besides itself. Absent ones are left out. */
@@ -51,18 +26,9 @@ export interface GuardOptions {
     /** Files it may read; a directory with everything below it. */
     readonly read: readonly string[];
   };
-  readonly samples?: SampledLimits;
-  readonly rlimits?: ProcessRlimits;
+  /** Most resident bytes of one of its processes; one with more is killed. */
+  readonly memoryBytes?: number;
 }
-
-/**
- * The one word of the control line: from now on the end of the line, or of this process, means nothing. Its end without
- * this word kills everything.
- */
-export const GUARD_RELEASE = "R";
-
-/** Signal to the helper that kills everything at once. */
-export const GUARD_KILL_SIGNAL = "SIGVTALRM";
 
 /**
  * Arguments for the helper.
@@ -70,18 +36,13 @@ export const GUARD_KILL_SIGNAL = "SIGVTALRM";
  * @param program Absolute path.
  */
 export function guardArguments(options: GuardOptions, program: string, args: readonly string[]): string[] {
-  const line = ["guard", "--input", String(options.input)];
+  const line = ["guard"];
   if (options.componentHost !== undefined) {
     line.push("--profile", "component-host");
     for (const path of options.componentHost.execute) line.push("--rx", path);
     for (const path of options.componentHost.read) line.push("--r", path);
   }
-  for (const [name, value] of Object.entries(options.samples ?? {})) {
-    if (value !== undefined) line.push("--sample", `${name}=${value}`);
-  }
-  for (const [name, value] of Object.entries(options.rlimits ?? {})) {
-    if (value !== undefined) line.push("--rlimit", `${name}=${value}`);
-  }
+  if (options.memoryBytes !== undefined) line.push("--memory", String(options.memoryBytes));
   return [...line, "--", program, ...args];
 }
 
@@ -90,16 +51,4 @@ export function parseWalls(line: string): readonly Wall[] | null {
   const match = /^mur-confine: walls:((?: [a-z-]+)*)$/.exec(line.trimEnd());
   if (match === null) return null;
   return WALLS.filter((wall) => match[1]!.split(" ").includes(wall));
-}
-
-/** Stage and reason of a start that failed, or `null` when the text says something else (spec containment 19.10). */
-export function parseGuardFailure(stderr: string): { readonly stage: string; readonly reason: string } | null {
-  const match = /^(?:mur-confine: walls:[a-z -]*\n)?mur-confine: failed: ([a-z-]+): ([^\n]*)\n$/.exec(stderr);
-  return match === null ? null : { stage: match[1]!, reason: match[2]! };
-}
-
-/** The limit the helper killed for, as the last line of stderr tells it; `null` when it tells none. */
-export function parseExceeded(stderr: string): keyof SampledLimits | null {
-  const match = /(?:^|\n)mur-confine: limit: (memory_bytes|cgroup_memory_bytes|cgroup_pids_max)\n$/.exec(stderr);
-  return match === null ? null : match[1] as keyof SampledLimits;
 }

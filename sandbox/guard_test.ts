@@ -1,15 +1,7 @@
 import assert from "node:assert/strict";
 import { libc } from "../base/libc.ts";
 import { checkoutHelper } from "./confine_helper.ts";
-import {
-  GUARD_KILL_SIGNAL,
-  guardArguments,
-  type GuardOptions,
-  parseExceeded,
-  parseGuardFailure,
-  parseWalls,
-  WALLS,
-} from "./guard.ts";
+import { guardArguments, type GuardOptions, parseWalls, WALLS } from "./guard.ts";
 
 const helper = await checkoutHelper();
 const SHELL = Deno.realPathSync("/bin/sh");
@@ -83,7 +75,6 @@ await new Promise(() => setInterval(() => {}, 1000));
 `;
 
 const HOST: GuardOptions = {
-  input: "pass",
   componentHost: { execute: ["/bin", "/usr", "/lib", "/lib64"], read: ["/proc", "/dev"] },
 };
 
@@ -97,11 +88,9 @@ const LEAVES_ORPHANS = `
 
 for (
   const [what, options, script] of [
-    ["a spinning program", { input: "pass" }, SPINS],
+    ["a spinning program", {}, SPINS],
     ["a spinning component host behind its walls", HOST, SPINS],
-    ["a spinning command", { input: "none" }, SPINS],
-    ["a command with input on its way", { input: 1_000_000 }, SPINS],
-    ["a command with orphans in sessions of their own", { input: "none" }, LEAVES_ORPHANS],
+    ["a program with orphans in sessions of their own", {}, LEAVES_ORPHANS],
     ["a component host with orphans", HOST, LEAVES_ORPHANS],
   ] as const satisfies readonly (readonly [string, GuardOptions, string])[]
 ) {
@@ -135,7 +124,7 @@ for (
 }
 
 Deno.test("the program's end is the helper's end", async () => {
-  for (const options of [{ input: "pass" }, { input: "none" }, HOST] as const) {
+  for (const options of [{}, HOST]) {
     assert.equal((await run(options, "exit 0")).status.code, 0);
     assert.equal((await run(options, "exit 42")).status.code, 42);
     for (const signal of ["SIGSEGV", "SIGTERM", "SIGKILL"] as const) {
@@ -146,7 +135,7 @@ Deno.test("the program's end is the helper's end", async () => {
 });
 
 Deno.test("what the program leaves behind ends with it, and both pipes end", async () => {
-  for (const options of [{ input: "none" }, HOST] as const) {
+  for (const options of [{}, HOST]) {
     const mark = newMark();
     const child = spawn(options, SHELL, [
       "-c",
@@ -161,7 +150,7 @@ Deno.test("what the program leaves behind ends with it, and both pipes end", asy
 });
 
 Deno.test("a program reads what it is passed while the helper only watches", async () => {
-  for (const options of [{ input: "pass" }, HOST] as const) {
+  for (const options of [{}, HOST]) {
     const child = spawn(options, SHELL, ["-c", "read a; read b; echo $a-$b"]);
     const writer = child.stdin.getWriter();
     await writer.write(new TextEncoder().encode("one\ntwo\nrest"));
@@ -173,7 +162,7 @@ Deno.test("a program reads what it is passed while the helper only watches", asy
 
 Deno.test("hang-up counts at once, with input still unread", async () => {
   const mark = newMark();
-  const child = spawn({ input: "pass" }, SHELL, ["-c", SPINS, mark]);
+  const child = spawn({}, SHELL, ["-c", SPINS, mark]);
   const writer = child.stdin.getWriter();
   await writer.write(new Uint8Array(10_000));
   await until(() => marked(mark).length === 2, 1_000);
@@ -183,87 +172,8 @@ Deno.test("hang-up counts at once, with input still unread", async () => {
   assert.deepEqual(marked(mark), []);
 });
 
-Deno.test("a program gets exactly its bytes and then the end", async () => {
-  for (const size of [0, 1, 5, 65_536, 65_537, 300_000]) {
-    const { out, status } = await run({ input: size }, "wc -c", "x".repeat(size));
-    assert.equal(out.trim(), String(size));
-    assert.equal(status.code, 0);
-  }
-  // One that does not read its input is no failure.
-  assert.equal((await run({ input: 300_000 }, "exit 3", "x".repeat(300_000))).status.code, 3);
-  assert.equal((await run({ input: 300_000 }, "exec <&-; sleep 0.1; exit 4", "x".repeat(300_000))).status.code, 4);
-  assert.equal((await run({ input: "none" }, "cat; echo end")).out, "end\n");
-});
-
-Deno.test("a signal kills everything, an unknown word too", async () => {
-  const end = async (
-    script: string,
-    act: (child: Deno.ChildProcess) => unknown,
-    input: GuardOptions["input"] = "none",
-  ) => {
-    const mark = newMark();
-    const child = spawn({ input }, SHELL, ["-c", `trap '' TERM; echo up; ${script}`, mark]);
-    const reader = child.stdout.getReader();
-    await reader.read();
-    const writer = child.stdin.getWriter();
-    const fed = typeof input === "number" ? writer.write(new Uint8Array(input)).catch(() => {}) : null;
-    await act(child);
-    if (script.includes("word")) await writer.write(new TextEncoder().encode("?"));
-    const status = await child.status;
-    assert.equal(status.signal, "SIGKILL");
-    assert.deepEqual(marked(mark), []);
-    await reader.cancel();
-    await child.stderr.cancel();
-    await fed;
-    await writer.close().catch(() => {});
-  };
-  await end("sleep 1000", (child) => child.kill(GUARD_KILL_SIGNAL));
-  await end("(setsid setsid sleep 1000 &); sleep 1000", (child) => child.kill(GUARD_KILL_SIGNAL));
-  // Also while the program leaves its input unread.
-  await end("sleep 1000", (child) => child.kill(GUARD_KILL_SIGNAL), 1_000_000);
-  await end("sleep 1000 # word", () => {});
-});
-
-Deno.test("a released command outlives the runtime and its readers", async () => {
-  const dir = await Deno.makeTempDir();
-  const mark = newMark();
-  try {
-    const script = `i=0; while [ $i -lt 400 ]; do echo "line $i with some more text to fill the pipe"; ` +
-      `i=$((i+1)); [ $i -eq 1 ] && sleep 0.3; done; echo $i > ${dir}/done`;
-    const standIn = new Deno.Command(Deno.execPath(), {
-      args: [
-        "run",
-        "-A",
-        "--no-config",
-        `data:text/javascript,${
-          encodeURIComponent(`
-            const [helper, ...args] = Deno.args;
-            const child = new Deno.Command(helper, { args, stdin: "piped", stdout: "piped", stderr: "null" }).spawn();
-            await child.stdout.getReader().read();
-            const writer = child.stdin.getWriter();
-            await writer.write(new TextEncoder().encode("R"));
-            Deno.exit(0);`)
-        }`,
-        helper,
-        ...guardArguments({ input: "none" }, SHELL, ["-c", script, mark]),
-      ],
-      stdin: "null",
-      stdout: "null",
-      stderr: "inherit",
-    }).spawn();
-    assert.equal((await standIn.status).code, 0);
-    assert.ok(marked(mark).length >= 2, "it ended with the runtime");
-    const took = await until(() => marked(mark).length === 0, 5_000);
-    assert.ok(took < 5_000, "it hangs");
-    assert.equal(await Deno.readTextFile(`${dir}/done`), "400\n");
-  } finally {
-    for (const pid of marked(mark)) libc().kill(pid, 9);
-    await Deno.remove(dir, { recursive: true });
-  }
-});
-
 Deno.test("signals to the helper reach the program's group", async () => {
-  const child = spawn({ input: "pass" }, SHELL, ["-c", "trap 'echo got; exit 6' TERM; echo up; sleep 1000 & wait"]);
+  const child = spawn({}, SHELL, ["-c", "trap 'echo got; exit 6' TERM; echo up; sleep 1000 & wait"]);
   const reader = child.stdout.getReader();
   await reader.read();
   child.kill("SIGTERM");
@@ -275,7 +185,7 @@ Deno.test("signals to the helper reach the program's group", async () => {
 });
 
 Deno.test("SIGKILL of the helper takes the program along, whenever it comes", async () => {
-  for (const options of [{ input: "pass" }, HOST] as const) {
+  for (const options of [{}, HOST]) {
     // From the first moment on: between any two steps of the start.
     for (let round = 0; round < 40; round++) {
       const mark = newMark();
@@ -293,7 +203,7 @@ Deno.test("SIGKILL of the helper takes the program along, whenever it comes", as
 
 Deno.test("a program has three descriptors, a session of its own and no core dump", async () => {
   const { out } = await run(
-    { input: "none" },
+    {},
     "ls /proc/self/fd; ulimit -c; cut -d' ' -f1,5,6 /proc/$$/stat; exec cat /proc/self/status",
   );
   // The fourth is the listing's own.
@@ -302,74 +212,28 @@ Deno.test("a program has three descriptors, a session of its own and no core dum
   assert.match(out, /SigIgn:\s+0+\n/);
 });
 
-Deno.test("limits are set, lowered to what is inherited", async () => {
-  const { out } = await run(
-    { input: "none", rlimits: { nofile: 64, fsize: 1024 * 512, cpu: 7, nproc: 5_000 } },
-    "ulimit -n; ulimit -f; ulimit -t",
-  );
-  assert.equal(out, "64\n1024\n7\n");
-  const { status } = await run({ input: "none", rlimits: { cpu: 1 } }, "while :; do :; done");
-  assert.equal(status.signal, "SIGXCPU");
-});
-
 Deno.test("a process above its memory is killed alone, and the helper says so", async () => {
-  for (const base of [{ input: "none" }, HOST] as const) {
-    const options = { ...base, samples: { memory_bytes: 40 << 20 } };
+  const told = /(?:^|\n)mur-confine: limit: memory_bytes\n$/;
+  for (const base of [{}, HOST]) {
+    const options = { ...base, memoryBytes: 40 << 20 };
     const main = await run(options, "exec tail /dev/zero");
     assert.equal(main.status.signal, "SIGKILL");
-    assert.equal(parseExceeded(main.err), "memory_bytes");
+    assert.match(main.err, told);
     const child = await run(options, "tail /dev/zero; echo $?; echo last >&2; exit 3");
     assert.equal(child.out, "137\n");
     assert.equal(child.status.code, 3);
-    assert.equal(parseExceeded(child.err), "memory_bytes");
+    assert.match(child.err, told);
+    const within = await run(options, "sleep 0.5; exit 2");
+    assert.deepEqual([within.status.code, within.err.includes("limit")], [2, false]);
   }
-});
-
-Deno.test("a tree above its memory or its number is killed as a whole", async () => {
-  for (const base of [{ input: "none" }, HOST] as const) {
-    const mark = newMark();
-    const memory = await run(
-      { ...base, samples: { cgroup_memory_bytes: 60 << 20 } },
-      `for i in 1 2 3; do head -c 25000000 /dev/zero | tail -c 25000000 | (sleep 1000; cat ${mark}) & done; wait`,
-    );
-    assert.equal(memory.status.signal, "SIGKILL");
-    assert.equal(parseExceeded(memory.err), "cgroup_memory_bytes");
-    const count = await run(
-      { ...base, samples: { cgroup_pids_max: 20 } },
-      `i=0; while [ $i -lt 40 ]; do (setsid sleep 1000 ${mark} || exec sleep 1000) & i=$((i+1)); done; wait`,
-    );
-    assert.equal(count.status.signal, "SIGKILL");
-    assert.equal(parseExceeded(count.err), "cgroup_pids_max");
-    assert.deepEqual(marked(mark), []);
-    const within = await run(
-      { ...base, samples: { cgroup_pids_max: 20, cgroup_memory_bytes: 1 << 30 } },
-      "sleep 0.5; exit 2",
-    );
-    assert.equal(within.status.code, 2);
-    assert.equal(parseExceeded(within.err), null);
-  }
-});
-
-Deno.test("a fork bomb ends", async () => {
-  const mark = newMark();
-  const bomb = await run(
-    { input: "none", samples: { cgroup_pids_max: 50 }, rlimits: { nproc: 2_000 } },
-    // It stops growing at 255 shells, so that a helper that fails it does not take the machine along.
-    `f() { [ $1 -lt 7 ] && { f $(($1+1)) & f $(($1+1)) & }; sleep 5; : ${mark}; }; f 0; sleep 1000`,
-  );
-  assert.equal(bomb.status.signal, "SIGKILL");
-  assert.equal(parseExceeded(bomb.err), "cgroup_pids_max");
-  assert.deepEqual(marked(mark), []);
 });
 
 Deno.test("a start that fails names its stage", async () => {
-  const child = spawn({ input: "none" }, "/nothing/here", []);
+  const child = spawn({}, "/nothing/here", []);
   const { status, err } = await finish(child);
   assert.equal(status.code, 127);
-  assert.deepEqual(parseGuardFailure(err), { stage: "exec", reason: "No such file or directory" });
+  assert.equal(err, "mur-confine: failed: exec: No such file or directory\n");
   await child.stdin.close().catch(() => {});
-  assert.equal(parseGuardFailure("other text\n" + err), null);
-  assert.equal(parseGuardFailure(""), null);
 });
 
 Deno.test("bad arguments start nothing", async () => {
@@ -380,15 +244,12 @@ Deno.test("bad arguments start nothing", async () => {
       ["guard"],
       ["guard", "--"],
       ["guard", "--", "true"],
-      ["guard", "--input", "some", "--", "/bin/true"],
-      ["guard", "--input", "-1", "--", "/bin/true"],
-      ["guard", "--input", "99999999999999999999999", "--", "/bin/true"],
-      ["guard", "--input"],
+      ["guard", "--memory", "some", "--", "/bin/true"],
+      ["guard", "--memory", "-1", "--", "/bin/true"],
+      ["guard", "--memory", "99999999999999999999999", "--", "/bin/true"],
+      ["guard", "--memory"],
       ["guard", "--profile", "other", "--", "/bin/true"],
       ["guard", "--rx", "relative", "--", "/bin/true"],
-      ["guard", "--rlimit", "nofile", "--", "/bin/true"],
-      ["guard", "--rlimit", "nofile=x", "--", "/bin/true"],
-      ["guard", "--sample", "other=1", "--", "/bin/true"],
       ["guard", "--unknown", "x", "--", "/bin/true"],
     ]
   ) {
@@ -473,7 +334,7 @@ Deno.test("an attack from inside a component host gets through none of its walls
     for (const name of ["read", "write", "list", "signal", "socket-inet", "connect", "execute", "execute-memory"]) {
       assert.equal(bare.get(name), "open", `${name} without walls`);
     }
-    const answers = await attack(dir, { input: "pass", componentHost: { execute: [], read: [] } });
+    const answers = await attack(dir, { componentHost: { execute: [], read: [] } });
     const walls = answers.get("walls")!.split(" ");
     for (const wall of walls) {
       for (const name of REFUSED_BY[wall] ?? []) {

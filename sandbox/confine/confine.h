@@ -2,7 +2,7 @@
  * What the parts of mur-confine share. Each part is one file that reads from top to bottom:
  *
  *   mur_confine.c  the modes
- *   guard.c        guard: the component host, and commands without walls
+ *   guard.c        guard: the component host
  *   run.c          run: one command behind its walls, in the order the kernel sees it
  *   keeper.c       keeper: the session's network
  *   probe.c        probe: what this machine grants

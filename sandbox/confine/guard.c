@@ -4,22 +4,15 @@
  *
  *   mur-confine guard [option...] -- /absolute/program [argument...]
  *
- *   --input pass       the program reads this standard input; it is watched for hang-up and never read   (default)
- *   --input none       the program reads /dev/null; this standard input is the control line
- *   --input N          the program reads the first N bytes and then its end; the rest is the control line
  *   --profile NAME     component-host: every wall below that the kernel grants
  *   --rx PATH          the walls leave PATH readable and executable; likewise the program itself
  *   --r PATH           the walls leave PATH readable, a directory with all below it
- *   --rlimit NAME=N    nofile, fsize, cpu, nproc, as
- *   --sample NAME=N    memory_bytes: a process with more than N bytes resident is killed; cgroup_memory_bytes,
- *                      cgroup_pids_max: everything is, when all processes together have more
+ *   --memory N         a process with more than N bytes resident is killed
  *
- * Control line: the byte R releases; from then on the end of the line means nothing, and what the program writes is
- * read and dropped here, since the runtime, which read it so far, is about to end. The end of the line without R, or
- * any other byte, means that the runtime is gone: everything is killed.
+ * The program reads this standard input; H watches it for hang-up and never reads it: its end means that the runtime is
+ * gone, and everything is killed.
  *
- * Signals: SIGVTALRM to H kills everything. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go on to the
- * program's group.
+ * Signals: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go on to the program's group.
  *
  * Processes: H, this one, watches. Where the kernel grants a PID namespace, I is its init and C, the program, I's
  * child; elsewhere C is H's child. C's end ends everything, and H ends the way C did. When H itself is killed, I (with
@@ -34,29 +27,18 @@
 /* Sent to H by the kernel when the thread that started it ends. Above the numbers libc keeps for itself. */
 #define SIGNAL_PARENT_GONE 50
 
-enum { MAX_RULES = 512, MAX_LIMITS = 8 };
-
-enum input { INPUT_PASS, INPUT_NONE, INPUT_BYTES };
+enum { MAX_RULES = 512 };
 
 struct rule {
   const char *path;
   int execute;
 };
 
-struct limit {
-  int resource;
-  rlim_t value;
-};
-
 static struct {
-  enum input input;
-  unsigned long long input_bytes;
   int host_profile;
   struct watched watched;
   struct rule rules[MAX_RULES];
   int rule_count;
-  struct limit limits[MAX_LIMITS];
-  int limit_count;
   char **argv;
 } options;
 
@@ -82,66 +64,20 @@ static void add_rule_option(const char *path, int execute) {
   options.rules[options.rule_count++] = (struct rule){path, execute};
 }
 
-/* The value of `name=value`, NULL when the text says something else. The name is cut off at the sign. */
-static const char *value_of(const char *text, char *name, size_t room) {
-  const char *sign = strchr(text, '=');
-  if (sign == NULL || (size_t)(sign - text) >= room) return NULL;
-  memcpy(name, text, (size_t)(sign - text));
-  name[sign - text] = '\0';
-  return sign + 1;
-}
-
-static void add_limit_option(const char *text) {
-  char name[32];
-  const char *value = value_of(text, name, sizeof name);
-  int resource = value == NULL ? -1 : limit_of_name(name);
-  if (resource < 0) usage("an unknown limit");
-  if (options.limit_count == MAX_LIMITS) usage("too many limits");
-  options.limits[options.limit_count++] = (struct limit){resource, (rlim_t)number(value)};
-}
-
-static void add_sample_option(const char *text) {
-  static const struct {
-    const char *name;
-    unsigned long long *value;
-  } names[] = {{"memory_bytes", &options.watched.memory_bytes},
-               {"cgroup_memory_bytes", &options.watched.tree_memory_bytes},
-               {"cgroup_pids_max", &options.watched.tree_processes}};
-  char name[32];
-  const char *value = value_of(text, name, sizeof name);
-  for (size_t i = 0; value != NULL && i < LENGTH_OF(names); i++) {
-    if (strcmp(name, names[i].name) != 0) continue;
-    *names[i].value = number(value);
-    return;
-  }
-  usage("an unknown sample");
-}
-
 static void read_options(int argc, char **argv) {
   int at = 2;
   for (; at < argc && strcmp(argv[at], "--") != 0; at += 2) {
     if (at + 1 >= argc) usage("an option lacks its value");
     const char *name = argv[at], *value = argv[at + 1];
-    if (strcmp(name, "--input") == 0) {
-      if (strcmp(value, "pass") == 0) {
-        options.input = INPUT_PASS;
-      } else if (strcmp(value, "none") == 0) {
-        options.input = INPUT_NONE;
-      } else {
-        options.input = INPUT_BYTES;
-        options.input_bytes = number(value);
-      }
-    } else if (strcmp(name, "--profile") == 0) {
+    if (strcmp(name, "--profile") == 0) {
       if (strcmp(value, "component-host") != 0) usage("an unknown profile");
       options.host_profile = 1;
     } else if (strcmp(name, "--rx") == 0) {
       add_rule_option(value, 1);
     } else if (strcmp(name, "--r") == 0) {
       add_rule_option(value, 0);
-    } else if (strcmp(name, "--sample") == 0) {
-      add_sample_option(value);
-    } else if (strcmp(name, "--rlimit") == 0) {
-      add_limit_option(value);
+    } else if (strcmp(name, "--memory") == 0) {
+      options.watched.memory_bytes = number(value);
     } else {
       usage("an unknown option");
     }
@@ -207,24 +143,15 @@ static _Noreturn void report_failure(int fd, const char *stage) {
   _exit(EXIT_EXEC);
 }
 
-static void set_limit(int fd, int resource, rlim_t value) {
-  if (lower_limit(resource, value) != 0) report_failure(fd, "rlimit");
-}
-
 /* From fork to exec. `parent` is the process that must still be there; 0 where its number can't be seen from here. */
-static _Noreturn void become_program(int failure_fd, int input_fd, pid_t parent) {
+static _Noreturn void become_program(int failure_fd, pid_t parent) {
   /* H's or I's end is the program's end; then make sure it has not come already. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) report_failure(failure_fd, "death-signal");
   if (parent != 0 && getppid() != parent) _exit(EXIT_SETUP);
   reset_signals();
   /* Its own session: no controlling terminal, and a group that can be signalled as one. */
   if (setsid() < 0) report_failure(failure_fd, "session");
-  if (input_fd >= 0 && dup2(input_fd, 0) < 0) report_failure(failure_fd, "input");
-  set_limit(failure_fd, RLIMIT_CORE, 0);
-  for (int i = 0; i < options.limit_count; i++) {
-    if (options.limits[i].resource == RLIMIT_NOFILE) continue;
-    set_limit(failure_fd, options.limits[i].resource, options.limits[i].value);
-  }
+  if (lower_limit(RLIMIT_CORE, 0) != 0) report_failure(failure_fd, "rlimit");
   /* A kernel without the call: what is open here was opened to be closed by exec, and H closed the rest. */
   if (close_on_exec() != 0 && errno != ENOSYS) report_failure(failure_fd, "fds");
   if (options.host_profile) {
@@ -232,12 +159,6 @@ static _Noreturn void become_program(int failure_fd, int input_fd, pid_t parent)
     walls[WALL_PRIVILEGES] = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     /* Both need no_new_privs. */
     if (walls[WALL_PRIVILEGES]) walls[WALL_LANDLOCK] = enter_landlock() == 0;
-  }
-  /* Last, so that a tight one does not break what comes before. */
-  for (int i = 0; i < options.limit_count; i++) {
-    if (options.limits[i].resource == RLIMIT_NOFILE) set_limit(failure_fd, RLIMIT_NOFILE, options.limits[i].value);
-  }
-  if (options.host_profile) {
     if (walls[WALL_PRIVILEGES]) walls[WALL_SECCOMP] = enter_host_filter() == 0;
     say_walls();
   }
@@ -251,7 +172,7 @@ static _Noreturn void become_program(int failure_fd, int input_fd, pid_t parent)
  * First process of its PID namespace: starts C, reaps whatever is left to it, tells H how C ended and ends, whereupon
  * the kernel kills what is left. As a first process it takes no signal but SIGKILL from outside.
  */
-static _Noreturn void be_init(int go_fd, int failure_fd, int ending_fd, int input_fd, int with_mounts) {
+static _Noreturn void be_init(int go_fd, int failure_fd, int ending_fd, int with_mounts) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) report_failure(failure_fd, "death-signal");
   char go;
   if (read(go_fd, &go, 1) != 1) _exit(EXIT_SETUP);
@@ -265,11 +186,10 @@ static _Noreturn void be_init(int go_fd, int failure_fd, int ending_fd, int inpu
   if (child < 0) report_failure(failure_fd, "fork");
   if (child == 0) {
     close(ending_fd);
-    become_program(failure_fd, input_fd, 0); /* I's end ends the namespace */
+    become_program(failure_fd, 0); /* I's end ends the namespace */
   }
   /* H must see the end of these pipes when C closes them. */
   close(failure_fd);
-  if (input_fd >= 0) close(input_fd);
   for (int fd = 0; fd <= 2; fd++) close(fd);
   drop_capabilities();
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -295,7 +215,6 @@ static struct {
   pid_t program;
   int has_init;
   int ending_fd;
-  int released;
 } watch;
 
 static struct {
@@ -374,149 +293,44 @@ static void reap(void) {
   }
 }
 
-static _Noreturn void end_exceeded(const char *limit) {
-  kill_everything();
-  say_exceeded(limit);
-  end_like(SIGKILL);
-}
-
 static void sample(void) {
   int all;
   /* Init is no process of the program's. */
   const char *exceeded = sample_tree(&options.watched, watch.has_init ? watch.child : getpid(), &all);
-  if (all) end_exceeded(exceeded);
   if (exceeded != NULL) sampling.exceeded = exceeded;
 }
 
-/*
- * Output of a released program that nobody reads any more must not end it with SIGPIPE: H holds read ends and drains.
- */
-static int reopen_for_reading(int fd) {
-  char path[32];
-  struct stat stat;
-  if (fstat(fd, &stat) != 0 || !S_ISFIFO(stat.st_mode)) return -1;
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-}
-
-/* Bytes on their way to the program's input. */
-static struct {
-  /* Where they go; 0: nowhere, since no descriptor of the program's input is 0 here. */
-  int fd;
-  unsigned long long wanted;
-  char bytes[65536];
-  size_t start, end;
-} feed;
-
-static void stop_feeding(void) {
-  if (feed.fd > 0) close(feed.fd);
-  feed.fd = 0;
-  feed.start = feed.end = 0;
-}
-
-/* Reads the control line: input for the program first, then commands. Its end is the runtime's end. */
-static void read_line(void) {
-  if (feed.wanted > 0) {
-    if (feed.end == sizeof feed.bytes) return;
-    size_t room = sizeof feed.bytes - feed.end;
-    if (room > feed.wanted) room = (size_t)feed.wanted;
-    ssize_t length = read(0, feed.bytes + feed.end, room);
-    if (length < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (length <= 0) end_killed();
-    feed.wanted -= (unsigned long long)length;
-    /* The program has closed its input: the rest is read all the same, since commands come after it. */
-    if (feed.fd > 0) feed.end += (size_t)length;
-    return;
-  }
-  char commands[16];
-  ssize_t length = read(0, commands, sizeof commands);
-  if (length < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  for (ssize_t i = 0; i < length; i++) {
-    /* A word nobody knows: the line can't be trusted any more. */
-    if (commands[i] != 'R') end_killed();
-    watch.released = 1;
-  }
-  if (length > 0) return;
-  if (!watch.released) end_killed();
-  /* A pipe that has ended is ready for ever. */
-  close(0);
-}
-
-static void write_feed(void) {
-  ssize_t length = write(feed.fd, feed.bytes + feed.start, feed.end - feed.start);
-  if (length < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (length < 0) return stop_feeding(); /* A program need not read its input. */
-  feed.start += (size_t)length;
-  if (feed.start == feed.end) feed.start = feed.end = 0;
-}
-
-static void drain(int *fd) {
-  static char nowhere[65536];
-  ssize_t length = read(*fd, nowhere, sizeof nowhere);
-  if (length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  close(*fd);
-  *fd = -1;
-}
-
 static _Noreturn void watch_program(int signal_fd) {
-  int drains[2] = {-1, -1};
-  if (options.input != INPUT_PASS) {
-    for (int i = 0; i < 2; i++) drains[i] = reopen_for_reading(1 + i);
-  }
-  int line_open = 1;
   for (;;) {
-    if (feed.fd > 0 && feed.wanted == 0 && feed.start == feed.end) stop_feeding();
-    struct pollfd polled[5] = {
-        {signal_fd, POLLIN, 0},
-        {line_open ? 0 : -1, 0, 0},
-        {feed.fd > 0 && feed.start < feed.end ? feed.fd : -1, POLLOUT, 0},
-        {watch.released ? drains[0] : -1, POLLIN, 0},
-        {watch.released ? drains[1] : -1, POLLIN, 0},
-    };
-    /* In the passing mode the line belongs to the program: hang-up is reported without asking for anything. */
-    if (options.input != INPUT_PASS && (feed.wanted == 0 || feed.end < sizeof feed.bytes)) polled[1].events = POLLIN;
-    int ready = poll(polled, 5, is_watched(&options.watched) ? SAMPLE_MS : -1);
+    /* The input belongs to the program: hang-up is reported without asking for anything. */
+    struct pollfd polled[2] = {{signal_fd, POLLIN, 0}, {0, 0, 0}};
+    int ready = poll(polled, 2, is_watched(&options.watched) ? SAMPLE_MS : -1);
     if (ready < 0 && errno != EINTR) end_killed();
-    /* By the clock: a command that keeps H busy must not escape it. */
+    /* By the clock: a program that keeps H busy must not escape it. */
     if (is_watched(&options.watched) && now_ms() >= sampling.next_ms) {
       sample();
       sampling.next_ms = now_ms() + SAMPLE_MS;
     }
     if (ready <= 0) continue;
-    if (polled[1].revents != 0) {
-      if (options.input == INPUT_PASS) {
-        if (polled[1].revents & (POLLHUP | POLLERR | POLLNVAL)) end_killed();
-      } else if (polled[1].revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) {
-        /* A full buffer asked for nothing; a hang-up meanwhile still is one. */
-        if (feed.wanted > 0 && feed.end == sizeof feed.bytes) end_killed();
-        read_line();
-        if (watch.released && fcntl(0, F_GETFD) < 0) line_open = 0;
+    if (polled[1].revents & (POLLHUP | POLLERR | POLLNVAL)) end_killed();
+    if (!(polled[0].revents & POLLIN)) continue;
+    struct signalfd_siginfo info;
+    while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+      int signal_number = (int)info.ssi_signo;
+      if (signal_number == SIGCHLD) continue;
+      if (signal_number == SIGNAL_PARENT_GONE) {
+        /* It speaks of a thread; only the process counts. */
+        if (getppid() != watch.parent) end_killed();
+        continue;
       }
+      signal_program(signal_number);
     }
-    if (polled[2].revents != 0 && feed.fd > 0) write_feed();
-    for (int i = 0; i < 2; i++) {
-      if (polled[3 + i].revents != 0) drain(&drains[i]);
-    }
-    if (polled[0].revents & POLLIN) {
-      struct signalfd_siginfo info;
-      while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        int signal_number = (int)info.ssi_signo;
-        if (signal_number == SIGCHLD) continue;
-        if (signal_number == SIGNAL_PARENT_GONE) {
-          /* It speaks of a thread; only the process counts. */
-          if (getppid() != watch.parent && !watch.released) end_killed();
-          continue;
-        }
-        if (signal_number == SIGVTALRM) end_killed();
-        signal_program(signal_number);
-      }
-      reap();
-    }
+    reap();
   }
 }
 
 /* Starts I with as many namespaces as the kernel grants; -1 when it grants not even a PID namespace. */
-static pid_t start_init(const int go[2], int failure_fd, int ending_fd, int input_fd) {
+static pid_t start_init(const int go[2], int failure_fd, int ending_fd) {
   static const int choices[][2] = {
       {CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS, 1},
       {CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, 1},
@@ -533,7 +347,7 @@ static pid_t start_init(const int go[2], int failure_fd, int ending_fd, int inpu
       walls[WALL_PID] = 1;
       /* A fresh network namespace has a loopback that is down and nothing else. */
       walls[WALL_NETWORK] = (choices[i][0] & CLONE_NEWNET) != 0;
-      be_init(go[0], failure_fd, ending_fd, input_fd, choices[i][1]);
+      be_init(go[0], failure_fd, ending_fd, choices[i][1]);
     }
     int mapped = pid > 0 && map_ids(pid, uid, gid) == 0;
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -566,7 +380,7 @@ _Noreturn void guard(int argc, char **argv) {
   sigprocmask(SIG_SETMASK, &caught, NULL);
   sigset_t served;
   sigemptyset(&served);
-  static const int heard[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGVTALRM};
+  static const int heard[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
   for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++) sigaddset(&served, heard[i]);
   sigaddset(&served, SIGCHLD);
   sigaddset(&served, SIGNAL_PARENT_GONE);
@@ -574,42 +388,29 @@ _Noreturn void guard(int argc, char **argv) {
   if (signal_fd < 0) fail("signals", errno);
   if (prctl(PR_SET_PDEATHSIG, SIGNAL_PARENT_GONE, 0, 0, 0) != 0) fail("death-signal", errno);
 
-  int failure[2], go[2], ending[2], input_fd = -1;
+  int failure[2], go[2], ending[2];
   if (pipe2(failure, O_CLOEXEC) != 0 || pipe2(go, O_CLOEXEC) != 0 || pipe2(ending, O_CLOEXEC | O_NONBLOCK) != 0) {
     fail("pipe", errno);
   }
-  if (options.input == INPUT_NONE) {
-    input_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (input_fd < 0) fail("input", errno);
-  } else if (options.input == INPUT_BYTES) {
-    int pair[2];
-    if (pipe2(pair, O_CLOEXEC) != 0) fail("input", errno);
-    input_fd = pair[0];
-    feed.fd = pair[1];
-    feed.wanted = options.input_bytes;
-    fcntl(feed.fd, F_SETFL, O_NONBLOCK);
-  }
-
   pid_t self = getpid();
   if (options.host_profile) {
     /*
      * Code comes in megabytes, and the writer gets one turn of its event loop a fill: fewer, larger ones. Best effort.
      */
     for (int fd = 0; fd <= 1; fd++) (void)fcntl(fd, F_SETPIPE_SZ, HOST_PIPE_BYTES);
-    watch.child = start_init(go, failure[1], ending[1], input_fd);
+    watch.child = start_init(go, failure[1], ending[1]);
     watch.has_init = watch.child > 0;
   }
   if (!watch.has_init) {
     watch.child = fork();
     if (watch.child < 0) fail("fork", errno);
-    if (watch.child == 0) become_program(failure[1], input_fd, self);
+    if (watch.child == 0) become_program(failure[1], self);
     watch.program = watch.child;
   }
   watch.ending_fd = ending[0];
   close(failure[1]);
   close(go[0]);
   close(ending[1]);
-  if (input_fd >= 0) close(input_fd);
 
   struct failure told;
   ssize_t length;

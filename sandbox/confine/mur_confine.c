@@ -4,7 +4,7 @@
  *   mur-confine probe                            what this machine grants, as one line of JSON
  *   mur-confine keeper <control socket>          makes and holds the network of a session
  *   mur-confine run <control socket>             runs one command
- *   mur-confine guard [option...] -- <program>   runs a component host, or a program without walls, that must not
+ *   mur-confine guard [option...] -- <program>   runs a component host, or another program, that must not
  *                                                outlive its starter
  *   mur-confine harden-check                     checks its own tables
  *

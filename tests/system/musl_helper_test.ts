@@ -13,7 +13,7 @@ Deno.test("the helper builds with musl into a small static binary that runs prog
     // glibc's static form is several times this size, so it was musl that was used.
     assert.ok(size <= 150 * 1024, `${size} bytes`);
     const child = new Deno.Command(helper, {
-      args: guardArguments({ input: "none" }, "/bin/sh", ["-c", "echo out; echo err >&2; exit 7"]),
+      args: guardArguments({}, "/bin/sh", ["-c", "echo out; echo err >&2; exit 7"]),
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
