@@ -16,6 +16,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "long-session": () => import("./long_session.ts"),
   "many-capsules": () => import("./many_capsules.ts"),
   "confine": () => import("./confine.ts"),
+  "session-command": () => import("./session_command.ts"),
   "egress": () => import("./egress.ts"),
   "door-calls": () => import("./door_calls.ts"),
   "door-streams": () => import("./door_streams.ts"),
