@@ -31,6 +31,7 @@ import type { PrecompileFlags } from "./precompile.ts";
 import type { PsFlags } from "./ps.ts";
 import type { PublishFlags } from "./publish.ts";
 import type { SendFlags } from "./send.ts";
+import type { SetupFlags } from "./setup.ts";
 import type { StopFlags } from "./stop.ts";
 import type { TraceDiffFlags } from "./trace_diff.ts";
 import type { TraceReportFlags } from "./trace_report.ts";
@@ -386,6 +387,12 @@ const doctorRoute = buildCommand<DoctorFlags, [], MurContext>({
   docs: { brief: "Say what would keep the project's capsule from running here" },
 });
 
+const setupRoute = buildCommand<SetupFlags, [], MurContext>({
+  loader: loading(async () => (await import("./setup.ts")).setup),
+  parameters: { flags: { remove: toggle("Undo it") } },
+  docs: { brief: "Place the containment helper for this machine; run as root (sudo mur setup)" },
+});
+
 const precompileRoute = buildCommand<PrecompileFlags, readonly string[], MurContext>({
   loader: loading(async () => {
     const { precompile } = await import("./precompile.ts");
@@ -736,6 +743,7 @@ const routes = buildRouteMap({
     install: installRoute,
     list: listRoute,
     doctor: doctorRoute,
+    setup: setupRoute,
     precompile: precompileRoute,
     config: configRoutes,
     trace: traceRoutes,

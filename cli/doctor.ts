@@ -14,15 +14,17 @@ import { refuseUnsupported } from "../artifact/manifest/unsupported.ts";
 import { hostPlatformTag } from "../artifact/platform.ts";
 import { type ArtifactStore, globalStore, projectStore, type StoreListing } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
-import { codeLink, formatWarning, MurError, type WarningCode } from "../base/errors.ts";
+import { codeLink, formatWarning, MurError, reasonOf, type WarningCode } from "../base/errors.ts";
 import { type FoundCredential, gatewayWarnings } from "../runtime/inference/gateway_warnings.ts";
 import { judgeMurmurNames } from "../runtime/component/served_interfaces.ts";
 import { publicDoorWarning } from "../runtime/door/public_door_warning.ts";
 import { strongerClass } from "../runtime/session/launch_options.ts";
 import { projectRoot } from "../artifact/project_root.ts";
+import { sha256Hex } from "../artifact/sha256.ts";
 import { type ContainmentJudgement, judgeContainment } from "../runtime/session/containment_judgement.ts";
 import { notProtected, preopen, preopenLine } from "../runtime/session/scope_report.ts";
 import { trustedPaths } from "../runtime/session/trusted_paths.ts";
+import { APPARMOR_PROFILE, profileText } from "../sandbox/apparmor_profile.ts";
 import { confineHelper, SYSTEM_HELPER } from "../sandbox/confine_helper.ts";
 import { hostObstacles, TIER_NAMES } from "../sandbox/containment_class.ts";
 import { readHost } from "../sandbox/host_containment.ts";
@@ -49,9 +51,6 @@ const MAX_WIDER_SHOWN = 20;
 
 /** How long the daemon is waited for, in milliseconds. */
 const ROOST_TIMEOUT_MS = 2_000;
-
-/** Where `sudo mur setup` installs the profile that lets the helper make user namespaces. */
-const APPARMOR_PROFILE = "/etc/apparmor.d/mur-sealed";
 
 const MARKS: Readonly<Record<ChecklistLine["mark"], string>> = { ok: "✓", error: "✗", warning: "⚠", note: "·" };
 
@@ -159,9 +158,28 @@ async function reportNamespaces({ context }: Examination, { decision }: Containm
   }
   block(context, "AppArmor / user namespaces", [
     `helper:       ${helper}`,
-    `profile:      ${APPARMOR_PROFILE} ${await isFile(APPARMOR_PROFILE) ? "is installed" : "is not installed"}`,
+    ...await profileLines(APPARMOR_PROFILE),
     `userns grant: ${decision.usernsGrant ?? "n/a"}`,
   ]);
+}
+
+/** The installed profile held against the one of this build; a difference changes nothing else. */
+export async function profileLines(path: string): Promise<string[]> {
+  let installed: Uint8Array<ArrayBuffer>;
+  try {
+    installed = await Deno.readFile(path);
+  } catch (cause) {
+    if (cause instanceof Deno.errors.NotFound) return [`profile:      ${path} is not installed`];
+    return [`profile:      ${path} cannot be read: ${reasonOf(cause)}`];
+  }
+  const shipped = new TextEncoder().encode(profileText());
+  const [found, own] = await Promise.all([installed, shipped].map(sha256Hex));
+  if (found === own) return [`profile:      ${path} is installed`];
+  return [
+    `profile:      ${path} is not the one of this mur: sudo mur setup writes it`,
+    `  installed:  sha256 ${found}`,
+    `  shipped:    sha256 ${own}`,
+  ];
 }
 
 /** How commands would be contained here, and what is in the way of more. */

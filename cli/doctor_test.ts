@@ -8,7 +8,8 @@ import { MurError } from "../base/errors.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
 import { type TestContext, testContext, withTempDir, writeFiles } from "../tests/support/cli_context.ts";
 import { packedArtifact, packedNativeTool } from "../tests/support/packed_artifact.ts";
-import { doctor, type DoctorFlags } from "./doctor.ts";
+import { profileText } from "../sandbox/apparmor_profile.ts";
+import { doctor, type DoctorFlags, profileLines } from "./doctor.ts";
 import { findCycle } from "./environment_requirements.ts";
 import { inspectHome } from "./home_modes.ts";
 
@@ -522,4 +523,19 @@ Deno.test("a cycle is found wherever it starts, and none where there is none", (
   assert.equal(findCycle(edges({ a: ["b", "c"], b: ["d"], c: ["d"] })), null);
   assert.deepEqual(findCycle(edges({ a: ["b"], b: ["c"], c: ["b"] })), ["b", "c", "b"]);
   assert.deepEqual(findCycle(edges({ a: ["a"] })), ["a", "a"]);
+});
+
+Deno.test("an installed profile that is another's is told with both hashes", async () => {
+  await withTempDir(async (directory) => {
+    const path = `${directory}/mur-sealed`;
+    assert.deepEqual(await profileLines(path), [`profile:      ${path} is not installed`]);
+    await Deno.writeTextFile(path, profileText());
+    assert.deepEqual(await profileLines(path), [`profile:      ${path} is installed`]);
+    await Deno.writeTextFile(path, `${profileText()}# changed\n`);
+    const [said, installed, shipped] = await profileLines(path);
+    assert.match(said!, /is not the one of this mur: sudo mur setup writes it$/);
+    assert.match(installed!, /^ {2}installed: {2}sha256 [0-9a-f]{64}$/);
+    assert.match(shipped!, /^ {2}shipped: {4}sha256 [0-9a-f]{64}$/);
+    assert.notEqual(installed!.slice(-64), shipped!.slice(-64));
+  });
 });

@@ -40,10 +40,19 @@ export function confineHelper(): Promise<string> {
   });
 }
 
+/**
+ * Our own copy, whatever `mur setup` placed.
+ *
+ * @throws {MurError} `E-IO-…` when it can be neither laid down nor built.
+ */
+export async function ownHelper(): Promise<string> {
+  return Deno.build.standalone ? await layDown(BUILT, murmurHome().compiled) : await checkoutHelper();
+}
+
 async function find(): Promise<string> {
   const carried = embeddedConfineHelper();
   if (carried !== null) return carried;
-  const own = Deno.build.standalone ? await layDown(BUILT, murmurHome().compiled) : await checkoutHelper();
+  const own = await ownHelper();
   return await isTrustedCopy(SYSTEM_HELPER, own) ? SYSTEM_HELPER : own;
 }
 

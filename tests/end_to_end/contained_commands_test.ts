@@ -17,6 +17,7 @@ import {
   toolEntry,
 } from "../support/agent_project.ts";
 import { withLocalServer } from "../support/local_server.ts";
+import { AS_NOBODY } from "../support/mur_process.ts";
 import { processesBelow, processesOf, stillRunning, until } from "../support/process_tree.ts";
 import { startRun } from "../support/serving_run.ts";
 
@@ -24,9 +25,6 @@ import { startRun } from "../support/serving_run.ts";
 const TOOLS = ["sh", "cat", "chmod", "cp", "kill", "ln", "ls", "mkdir", "mv", "rm", "setsid", "sleep", "touch"];
 
 const FLOORS = ["scoped", "sealed"] as const;
-
-/** An ordinary user: no capability, whoever runs the tests. */
-const AS_NOBODY = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--"];
 
 const sh = (command: string): JsonObject => ({ name: "sh", input: { command } });
 const turnOf = (...calls: readonly JsonObject[]): JsonObject => ({ turns: [{ calls }, { show: "results" }] });

@@ -27,6 +27,9 @@ export interface MurOptions {
   readonly under?: readonly string[];
 }
 
+/** Command line in front of another one that then runs as an ordinary user: without capabilities, whoever runs the tests. */
+export const AS_NOBODY: readonly string[] = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--"];
+
 /** The command line that starts `mur` from this checkout. */
 export function murCommand(args: readonly string[]): readonly [string, ...string[]] {
   return [Deno.execPath(), "run", "--quiet", "-A", "--config", CONFIG, MAIN, ...args];
