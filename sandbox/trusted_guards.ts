@@ -65,7 +65,7 @@ export function standingOf({ path, tree = false }: TrustedPath, grants: readonly
     }
     const next = at === "/" ? `/${name}` : `${at}/${name}`;
     const whole = pending.every((part) => part === "" || part === ".");
-    const kind = kindAt(next);
+    const kind = whole && isPlaceholder(next, tree) ? "absent" : kindAt(next);
     // What holds the name decides: who may write its directory may replace it.
     const grant = holding(at);
     if (grant !== undefined && (kind !== "directory" || whole)) {
@@ -97,6 +97,21 @@ function kindAt(path: string): StandingKind {
     return (info.nlink ?? 1) > 1 ? "linked-file" : "file";
   } catch {
     return "absent";
+  }
+}
+
+/**
+ * Whether a placeholder stands at a path: another session's, which it will take away. Then it is still needed, and every
+ * reader takes it for absent.
+ */
+function isPlaceholder(path: string, tree: boolean): boolean {
+  try {
+    const { isDirectory, isFile, mode, nlink, size } = Deno.lstatSync(path);
+    if (!tree) return isFile && size === 0 && (nlink ?? 1) === 1;
+    return isDirectory && ((mode ?? 0) & 0o777) === 0o555 &&
+      Deno.readDirSync(path)[Symbol.iterator]().next().done === true;
+  } catch {
+    return false;
   }
 }
 

@@ -151,7 +151,7 @@ Deno.test("placeholders stand while the session runs and are gone after it", asy
   });
 });
 
-Deno.test("a placeholder that another session holds, or that was filled, stays", async () => {
+Deno.test("a placeholder that another session holds, or that was filled, stays, and the last session removes it", async () => {
   await inProject((root) => {
     const grant = `${root}/outside`;
     const wanted = [{ grant, path: `${grant}/.env`, directory: false }];
@@ -161,7 +161,13 @@ Deno.test("a placeholder that another session holds, or that was filled, stays",
     first.remove();
     assert.ok(kindsIn(grant).includes(".env"));
     second.remove();
-    assert.ok(kindsIn(grant).includes(".env"), "it is not this session's to remove");
+    assert.ok(!kindsIn(grant).includes(".env"), "the last one that held it takes it away");
+
+    Deno.writeTextFileSync(`${grant}/.env`, "");
+    const own = new TrustedPlaceholders(wanted);
+    own.ensure();
+    own.remove();
+    assert.ok(kindsIn(grant).includes(".env"), "an empty file of the operator's is no session's to remove");
     Deno.removeSync(`${grant}/.env`);
 
     const third = new TrustedPlaceholders(wanted);
@@ -194,5 +200,26 @@ Deno.test("a name in another's directory needs no placeholder; in a closed one o
     const own = new TrustedPlaceholders([{ grant: `${root}/outside`, path: `${root}/outside/.env`, directory: false }]);
     assert.throws(() => own.ensure(), { code: "E-IO-003" });
     Deno.chmodSync(`${root}/outside`, 0o755);
+  });
+});
+
+Deno.test("what another session put in a trusted name's place is planned for as if it were absent", async () => {
+  await inProject((root) => {
+    const grant = `${root}/outside`;
+    const plan = () =>
+      planTrustedGuards([
+        standingOf({ path: `${grant}/.env` }, [grant])!,
+        standingOf({ path: `${grant}/.murmur`, tree: true }, [grant])!,
+      ]);
+    const absent = plan();
+    assert.equal(absent.placeholders.length, 2);
+    const other = new TrustedPlaceholders(absent.placeholders);
+    other.ensure();
+    assert.deepEqual(plan(), absent);
+    other.remove();
+    // What holds something is the operator's, and so is a directory in a file's place.
+    Deno.writeTextFileSync(`${grant}/.env`, "A=1");
+    Deno.mkdirSync(`${grant}/.murmur`, { mode: 0o755 });
+    assert.deepEqual(plan().placeholders, []);
   });
 });

@@ -16,8 +16,9 @@ interface Held {
   /** Relative to the grant. */
   readonly name: string;
   readonly directory: boolean;
-  /** Whether this session made it. */
+  /** Whether a session made it: this one, or one that holds it still and leaves its removal to the last. */
   readonly made: boolean;
+  /** Holds a shared lock on a file that a session made. */
   readonly handle: RootedFile | null;
 }
 
@@ -60,9 +61,15 @@ export class TrustedPlaceholders {
     if (held !== undefined) this.#drop(path, held);
     const root = RootedDir.open(grant, { symlinks: "refuse" });
     try {
-      const made = make(root, name, directory);
-      const handle = directory ? null : root.openFile(name, { follow: false });
-      handle?.tryLock("shared");
+      let made = make(root, name, directory);
+      let handle = directory ? null : root.openFile(name, { follow: false });
+      // One that stands and is locked is another session's; one that is not is the operator's own empty file.
+      if (handle !== null && !made) made = !handle.tryLock("exclusive");
+      if (made) handle?.tryLock("shared");
+      else {
+        handle?.close();
+        handle = null;
+      }
       this.#held.set(path, { root, name, directory, made, handle });
     } catch (cause) {
       const unneeded = isRootedError(cause, "read-only") || isRootedError(cause, "access") && !ownsParent(root, name);

@@ -265,6 +265,23 @@ for (const floor of FLOORS) {
   });
 }
 
+Deno.test("of two sessions in one work folder the last one holds the trusted names to its end", async () => {
+  await using project = await agentProject(hostile());
+  const workdir = project.project;
+  const attack = sh("echo x > .env; mkdir .murmur/x; echo x > roster.yaml; echo fine");
+  const first = project.run({ workdir, task: { turns: [{ calls: [sh("sleep 1")] }, { text: "done" }] } });
+  await until("the names are taken", async () => await Deno.lstat(`${workdir}/.env`).then(() => true, () => false));
+  const second = project.run({ workdir, task: { turns: [{ delayMs: 2_500, calls: [attack] }, { show: "results" }] } });
+  const ended = await first;
+  assert.equal(ended.status, 0, ended.stderr);
+  const run = await second;
+  assert.equal(run.status, 0, run.stderr);
+  assert.ok(run.events("shell")[0]!.timestamp! > ended.events("session_end")[0]!.timestamp!, "it outlived the first");
+  assert.equal(stdout(shownResults(run)[0]!), "fine\n");
+  const names = [...Deno.readDirSync(workdir)].map(({ name }) => name).sort();
+  assert.deepEqual(names, ["murmur.lock", "murmur.yaml"]);
+});
+
 function argumentsOf(pid: number): string[] {
   try {
     return Deno.readTextFileSync(`/proc/${pid}/cmdline`).split("\0");
