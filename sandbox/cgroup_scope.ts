@@ -5,6 +5,7 @@
  * @module
  */
 import { reasonOf } from "../base/errors.ts";
+import { RootedDir, type RootedFile } from "../base/rooted_dir.ts";
 import type { ProcessLimits } from "../artifact/manifest/capsule_manifest.ts";
 import type { AggregateHost } from "./aggregate_limits.ts";
 import type { WatchedLimit } from "./confine_records.ts";
@@ -108,11 +109,41 @@ function readFiles(): CgroupFiles {
 
 let count = 0;
 
+/** Locks on this process's groups: their end says that it is gone, to whatever process and in whatever namespace. */
+const locks = new Map<string, RootedFile>();
+
+function lockOf(group: string): RootedFile {
+  using directory = RootedDir.open(group, { symlinks: "refuse" });
+  return directory.openFile("cgroup.procs", { follow: false });
+}
+
+/** A group that was made just now may not be locked yet. Milliseconds. */
+const UNLOCKED_GRACE_MS = 60_000;
+
+/** Removes groups of processes that were killed before they could. One in which something still runs stays. */
+function removeDeadGroups(directory: string): void {
+  for (const { name, isDirectory } of Deno.readDirSync(directory)) {
+    if (!isDirectory || !/^murmur-.+-\d+-\d+$/.test(name)) continue;
+    const group = `${directory}/${name}`;
+    try {
+      const made = Deno.statSync(group).mtime;
+      if (made !== null && Date.now() - made.getTime() < UNLOCKED_GRACE_MS) continue;
+      using lock = lockOf(group);
+      if (lock.tryLock()) Deno.removeSync(group);
+    } catch {
+      // It went meanwhile, is not empty, or is another user's.
+    }
+  }
+}
+
 /** Makes a group. @throws {CgroupProblem} */
 function makeGroup(directory: string, name: string): string {
   const group = `${directory}/${name}`;
   try {
     Deno.mkdirSync(group);
+    const lock = lockOf(group);
+    lock.tryLock();
+    locks.set(group, lock);
     return group;
   } catch (cause) {
     throw new CgroupProblem(`no group can be made below this process's own: ${shortReason(cause)}`);
@@ -135,10 +166,12 @@ function shortReason(cause: unknown): string {
 }
 
 function removeGroup(group: string): void {
+  locks.get(group)?.close();
+  locks.delete(group);
   try {
     Deno.removeSync(group);
   } catch {
-    // Something of a background command is still in it; the system removes it with its parent.
+    // Something of a background command is still in it: a later launch removes it.
   }
 }
 
@@ -352,6 +385,7 @@ export async function createCgroupScope(
   if (mechanism === "cgroup-v1") return createV1Scope(name, request.limits);
   const base = await prepareV2();
   if (typeof base !== "string") throw new CgroupProblem(base.problem);
+  removeDeadGroups(base);
   return createV2Scope(makeGroup(base, name), request);
 }
 
@@ -391,8 +425,11 @@ function createV1Scope(name: string, limits: ProcessLimits): CgroupScope {
     const place = cgroupV1Place(files, controller);
     if ("problem" in place) throw new CgroupProblem(place.problem);
     // Controllers that share a hierarchy share the directory.
-    const group = [...groups.values()].find((made) => made === `${place.directory}/${name}`) ??
-      makeGroup(place.directory, name);
+    let group = [...groups.values()].find((made) => made === `${place.directory}/${name}`);
+    if (group === undefined) {
+      removeDeadGroups(place.directory);
+      group = makeGroup(place.directory, name);
+    }
     groups.set(controller, group);
     for (const [file, value] of settings) set(group, file, String(value));
   };

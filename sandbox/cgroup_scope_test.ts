@@ -135,6 +135,30 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "what a killed process left is removed by the next one, and nothing that lives",
+  ignore: !await v1Writable(),
+  async fn() {
+    const living = await createCgroupScope("cgroup-v1", REQUEST);
+    const place = living.procs[0]!.replace(/\/[^/]+\/cgroup\.procs$/, "");
+    const dead = `${place}/murmur-ses_test-${Deno.pid}-999999`;
+    const young = `${place}/murmur-ses_test-${Deno.pid}-999998`;
+    try {
+      for (const path of [dead, young]) await Deno.mkdir(path);
+      const old = new Date(Date.now() - 3_600_000);
+      await Deno.utime(dead, old, old);
+      await Deno.utime(living.procs[0]!.replace("/cgroup.procs", ""), old, old);
+      (await createCgroupScope("cgroup-v1", REQUEST)).remove();
+      await assert.rejects(Deno.stat(dead), Deno.errors.NotFound);
+      for (const path of living.procs) await Deno.stat(path);
+      await Deno.stat(young);
+    } finally {
+      living.remove();
+      for (const path of [dead, young]) await Deno.remove(path).catch(() => {});
+    }
+  },
+});
+
 Deno.test("a limit the kernel refuses leaves no group behind", async () => {
   const before = scopes();
   const limits = { ...REQUEST.limits, cgroupPidsMax: -5 };
