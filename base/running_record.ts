@@ -132,6 +132,9 @@ export interface RunningDirectory {
   readonly controlTokens: ReadonlySet<string>;
 }
 
+/** Largest record, in bytes. What is longer was written by nobody who writes records. */
+const MAX_RECORD_BYTES = 1 << 20;
+
 /** End of the name of a session's control token. */
 const CONTROL_SUFFIX = ".control";
 
@@ -161,10 +164,12 @@ function read(dir: string): RunningDirectory {
     let text: string | null = null;
     try {
       // A link is no record, and a pipe would be waited for.
-      if (isFile) text = Deno.readTextFileSync(`${dir}/${name}`);
-    } catch (error) {
-      // Its session has just ended.
-      if (error instanceof Deno.errors.NotFound) continue;
+      if (isFile && Deno.lstatSync(`${dir}/${name}`).size <= MAX_RECORD_BYTES) {
+        text = Deno.readTextFileSync(`${dir}/${name}`);
+      }
+    } catch {
+      // Its session has just ended; or it cannot be read now, which does not make it a file that holds no record.
+      continue;
     }
     const parsed: ParsedRunningRecord = text === null ? { kind: "unreadable" } : parseRunningRecord(text);
     // A record under another session's name would let one session's end remove the other's.

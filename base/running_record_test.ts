@@ -122,6 +122,37 @@ Deno.test(
 );
 
 Deno.test(
+  "what is too large for a record is none, and is not read to find out",
+  inTempDir((home) => {
+    const dir = `${home}/.murmur/running`;
+    const real = record();
+    writeRunningRecord(dir, real);
+    const huge = `${dir}/${newId("ses")}.json`;
+    Deno.writeTextFileSync(huge, "");
+    Deno.truncateSync(huge, 8 << 30);
+    const started = performance.now();
+    assert.deepEqual(readRunningDirectory(dir).records, [real]);
+    assert.ok(performance.now() - started < 1_000);
+    assert.throws(() => Deno.statSync(huge), Deno.errors.NotFound);
+  }),
+);
+
+Deno.test({
+  name: "a record that cannot be read now is not listed and not removed",
+  // Root reads everything.
+  ignore: Deno.uid() === 0,
+  fn: inTempDir((home) => {
+    const dir = `${home}/.murmur/running`;
+    const [open, closed] = [record(), record()];
+    for (const each of [open, closed]) writeRunningRecord(dir, each);
+    Deno.chmodSync(`${dir}/${closed.session_id}.json`, 0);
+    assert.deepEqual(readRunningDirectory(dir).records, [open]);
+    Deno.chmodSync(`${dir}/${closed.session_id}.json`, 0o600);
+    assert.deepEqual(readRunningDirectory(dir).records, [closed, open]);
+  }),
+});
+
+Deno.test(
   "a directory that can't be held is E-RUN-028",
   inTempDir((home) => {
     Deno.writeTextFileSync(`${home}/running`, "");

@@ -46,7 +46,7 @@ export async function cancel(
   }
   const { code, metadata } = answer.failure;
   if (code === RPC_CODE.notCancelable) {
-    report(context, taskId, taskWord(metadata.state) ?? metadata.state ?? "ended", []);
+    report(context, taskId, taskWord(metadata.state) ?? "ended", []);
     return 0;
   }
   if (code === RPC_CODE.taskNotFound) throw new MurError("E-IO-003", `${name} holds no task '${taskId}'`);

@@ -65,9 +65,15 @@ export const RPC_CODE = { methodNotFound: -32601, taskNotFound: -32001, notCance
 /** Largest answer that is read, in bytes: a response of 64 MiB, escaped. */
 const MAX_ANSWER = 256 << 20;
 const MAX_CARD = 1 << 20;
-/** Most of an answer that is no JSON-RPC that is shown. */
+/** Most of a door's own words that is shown, in characters. */
 const MAX_SHOWN = 300;
 const CARD_PATH = "/.well-known/agent-card.json";
+
+/** Words of a door inside a line of ours: on one line, and not without end. */
+export function doorWords(text: string): string {
+  const line = text.slice(0, 2 * MAX_SHOWN).replaceAll(/\s+/g, " ").trim();
+  return line.length > MAX_SHOWN || text.length > 2 * MAX_SHOWN ? `${line.slice(0, MAX_SHOWN)}…` : line;
+}
 
 /** Takes `host:port` apart, an address in brackets; `null` when it is none. */
 export function parseHostAndPort(text: string): { readonly host: string; readonly port: number } | null {
@@ -107,7 +113,7 @@ export function parseRpcAnswer(text: string): RpcAnswer | null {
   if (!isJsonObject(error) || !Number.isInteger(error.code) || typeof error.message !== "string") return null;
   return {
     ok: false,
-    failure: { code: error.code as number, message: error.message, metadata: errorInfoMetadata(error.data) },
+    failure: { code: error.code as number, message: doorWords(error.message), metadata: errorInfoMetadata(error.data) },
   };
 }
 
@@ -129,10 +135,13 @@ export class DoorClient {
   /**
    * The public agent card.
    *
-   * @param deadline On the clock of `performance.now()`.
+   * @param deadline On the clock of `performance.now()`. However slowly a door drips, it is not waited for longer than for a
+   * silent one.
    * @throws {HttpError} @throws {DoorRefusal}
    */
-  async card(deadline?: number): Promise<JsonValue> {
+  async card(
+    deadline: number = performance.now() + this.#bounds.doorConnect + this.#bounds.doorCard,
+  ): Promise<JsonValue> {
     const response = await sendPlain({
       method: "GET",
       host: this.address.host,
@@ -140,7 +149,7 @@ export class DoorClient {
       path: CARD_PATH,
       connectMs: this.#bounds.doorConnect,
       silenceMs: this.#bounds.doorCard,
-      ...(deadline === undefined ? {} : { deadline }),
+      deadline,
     });
     const text = await this.#read(response, MAX_CARD);
     try {
@@ -154,18 +163,18 @@ export class DoorClient {
    * One JSON-RPC call.
    *
    * @param silenceMs Default `doorAnswer`.
-   * @param deadline On the clock of `performance.now()`.
+   * @param deadline On the clock of `performance.now()`; by default the whole answer may take as long as silence may.
    * @throws {HttpError} When there is no answer. @throws {DoorRefusal} For another status than 200.
    */
   async call(
     method: string,
     params: JsonObject,
-    { silenceMs = this.#bounds.doorAnswer, deadline }: { silenceMs?: number; deadline?: number } = {},
+    {
+      silenceMs = this.#bounds.doorAnswer,
+      deadline = performance.now() + this.#bounds.doorConnect + silenceMs,
+    }: { silenceMs?: number; deadline?: number } = {},
   ): Promise<RpcAnswer> {
-    const response = await this.#post(method, params, [], {
-      silenceMs,
-      ...(deadline === undefined ? {} : { deadline }),
-    });
+    const response = await this.#post(method, params, [], { silenceMs, deadline });
     return this.#answer(await this.#read(response, MAX_ANSWER));
   }
 
@@ -229,7 +238,7 @@ export class DoorClient {
   #answer(text: string): RpcAnswer {
     const answer = parseRpcAnswer(text);
     if (answer !== null) return answer;
-    throw new HttpError("protocol", `${this.shown} answered with what is no JSON-RPC: ${text.slice(0, MAX_SHOWN)}`);
+    throw new HttpError("protocol", `${this.shown} answered with what is no JSON-RPC: ${doorWords(text)}`);
   }
 }
 
@@ -238,7 +247,7 @@ function refusalText(status: number, body: string): string {
   try {
     const value: unknown = JSON.parse(body);
     if (isJsonObject(value) && typeof value.error === "string") {
-      return `${status} ${value.error}${typeof value.message === "string" ? `: ${value.message}` : ""}`;
+      return doorWords(`${status} ${value.error}${typeof value.message === "string" ? `: ${value.message}` : ""}`);
     }
   } catch {
     // A body of somebody else's making says nothing to us.

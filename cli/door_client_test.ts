@@ -3,7 +3,15 @@ import fc from "fast-check";
 import { MurError } from "../base/errors.ts";
 import { DEFAULT_TIME_BOUNDS } from "../base/time_bounds.ts";
 import { type DoorAnswer, errorInfo, scriptedDoor } from "../tests/support/scripted_door.ts";
-import { DoorClient, doorError, doorTrouble, isTokenText, parseHostAndPort, parseRpcAnswer } from "./door_client.ts";
+import {
+  DoorClient,
+  doorError,
+  doorTrouble,
+  doorWords,
+  isTokenText,
+  parseHostAndPort,
+  parseRpcAnswer,
+} from "./door_client.ts";
 
 Deno.test("host:port, a literal of IPv6 in brackets, and nothing else", () => {
   assert.deepEqual(parseHostAndPort("localhost:41873"), { host: "localhost", port: 41873 });
@@ -128,6 +136,39 @@ Deno.test("a streaming method answers with a stream or with one refusal", async 
   const refused = await client.stream("Refused", {});
   assert.deepEqual(refused, { ok: false, failure: { code: -32004, message: "ended", metadata: {} } });
   assert.match(await client.stream("Plain", {}).then(() => "answered", doorTrouble), /without a stream/);
+});
+
+Deno.test("a door that drips its answer is given up as a silent one is", async () => {
+  const dripping = () => {
+    let timer: ReturnType<typeof setInterval>;
+    return new Response(
+      new ReadableStream<Uint8Array>({
+        start: (controller) => void (timer = setInterval(() => controller.enqueue(Uint8Array.of(0x20)), 20)),
+        cancel: () => clearInterval(timer),
+      }),
+    );
+  };
+  await using door = scriptedDoor({ card: dripping, answer: () => ({ response: dripping() }) });
+  const bounds = { ...DEFAULT_TIME_BOUNDS, doorConnect: 100, doorCard: 200, doorAnswer: 200 };
+  const client = new DoorClient({ host: "localhost", port: door.port, token: null }, bounds);
+  for (const ask of [() => client.card(), () => client.call("CancelTask", { id: "tsk_a" })]) {
+    const started = performance.now();
+    assert.match(await ask().then(() => "answered", doorTrouble), /did not answer in time/);
+    assert.ok(performance.now() - started < 5_000);
+  }
+});
+
+Deno.test("a door's words stay on one line and have an end", () => {
+  assert.equal(doorWords("no\nsuch\r\n\ttask "), "no such task");
+  assert.equal(doorWords("x".repeat(300)), "x".repeat(300));
+  assert.equal(doorWords("x".repeat(301)), `${"x".repeat(300)}…`);
+  assert.equal(doorWords(`a${" ".repeat(600)}b`), "a…");
+  fc.assert(fc.property(fc.string({ maxLength: 2_000 }), (text) => {
+    const words = doorWords(text);
+    assert.ok(words.length <= 301 && !/[\r\n\u2028\u2029]/.test(words));
+  }));
+  const answer = parseRpcAnswer(JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: 1, message: "a\nb" } }));
+  assert.deepEqual(answer, { ok: false, failure: { code: 1, message: "a b", metadata: {} } });
 });
 
 Deno.test("another error than a door's is no door's", () => {

@@ -18,7 +18,7 @@ import {
 import { CARD_EXTENSION } from "../runtime/door/card_extension.ts";
 import { ambiguousText, matchAddress, ordinalText } from "../runtime/trace/session_address.ts";
 import type { CliContext } from "./context.ts";
-import { DoorClient, doorTrouble, parseHostAndPort, rpcError } from "./door_client.ts";
+import { DoorClient, doorTrouble, doorWords, parseHostAndPort, rpcError } from "./door_client.ts";
 
 /** A record whose process may be alive. */
 export interface RunningSession {
@@ -142,7 +142,7 @@ export function sessionOfCard(card: JsonValue): string | null {
   const capsule = capabilities.extensions.find((each) => isJsonObject(each) && each.uri === CARD_EXTENSION.capsule);
   if (!isJsonObject(capsule) || !isJsonObject(capsule.params)) return null;
   const { sessionId } = capsule.params;
-  return typeof sessionId === "string" && sessionId !== "" ? sessionId : null;
+  return typeof sessionId === "string" && sessionId !== "" ? doorWords(sessionId) : null;
 }
 
 /**

@@ -30,7 +30,7 @@ import {
   type TaskView,
   type TaskWord,
 } from "./stream_events.ts";
-import { ArtifactPieces, indentRest, MixedOutput, toolResultText } from "./stream_view.ts";
+import { ArtifactPieces, indentRest, MixedOutput, shownSoFar, toolResultText } from "./stream_view.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Flags of `mur send`. */
@@ -336,7 +336,7 @@ class TextView extends TaskStream {
         return;
       case "text":
         this.#out.text(update.text);
-        this.#shown += update.text;
+        this.#shown = shownSoFar(this.#shown, update.text);
         if (update.final) this.#out.endLine();
         return;
       case "tool-result": {

@@ -7,7 +7,7 @@ import { MurError, reasonOf } from "../base/errors.ts";
 import { isJsonObject, type JsonValue } from "../base/json_value.ts";
 import { readRecordProcess, removeRunningRecord, type RunningRecord } from "../base/running_record.ts";
 import type { CliContext } from "./context.ts";
-import { doorTrouble, rpcError } from "./door_client.ts";
+import { doorTrouble, doorWords, rpcError } from "./door_client.ts";
 import { residueLines } from "./residue_lines.ts";
 import { doorOf, doorProblem, findRunningSession } from "./running_session.ts";
 
@@ -77,7 +77,7 @@ async function askToStop(id: string, record: RunningRecord, context: CliContext)
     if (!isJsonObject(result) || result.session_id !== id) return unknown("its answer names another session");
     const list = (value: JsonValue | undefined): readonly JsonValue[] => Array.isArray(value) ? value : [];
     return {
-      canceled: list(result.canceled).filter((task) => typeof task === "string"),
+      canceled: list(result.canceled).filter((task) => typeof task === "string").map(doorWords),
       residue: list(result.residue),
     };
   } catch (error) {

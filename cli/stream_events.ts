@@ -170,12 +170,15 @@ function murmur(value: JsonObject): JsonObject {
   return object(object(value.metadata).murmur);
 }
 
+/** An id as doors make them. It is shown as part of a command to be typed, so it holds nothing a shell would obey. */
+const TASK_ID = /^[A-Za-z0-9_.:-]{1,200}$/;
+
 /** Reads a task; `null` when it has no id or a state nobody knows. */
 export function parseTask(value: JsonValue | undefined): TaskView | null {
   const raw = object(value);
   const status = object(raw.status);
   const state = taskWord(status.state);
-  if (state === null || string(raw.id) === "") return null;
+  if (state === null || !TASK_ID.test(string(raw.id))) return null;
   const artifact = (id: string) => list(raw.artifacts).find((each) => object(each).artifactId === id);
   return {
     id: string(raw.id),

@@ -66,6 +66,14 @@ Deno.test("every state has its word, and nothing else has one", () => {
   }
 });
 
+Deno.test("a task is known by an id that can be typed", () => {
+  const status = { state: "TASK_STATE_WORKING" };
+  assert.equal(parseTask({ id: "tsk_01a2288f34a37001ace0c3f0d0a77413", status })?.state, "working");
+  for (const id of ["", 5, "tsk_a; rm -rf ~", "tsk_$(id)", "tsk_\u001b[2J", "tsk a", "tsk_a\n", "t".repeat(201)]) {
+    assert.equal(parseTask({ id, status }), null, String(id));
+  }
+});
+
 Deno.test("a task's artifacts are told apart", () => {
   const task = parseTask({
     id: "tsk_a",

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { MurError } from "../base/errors.ts";
 import { escapeControls } from "../runtime/agent/terminal_text.ts";
 import type { TextOutput } from "./context.ts";
 import type { StreamUpdate } from "./stream_events.ts";
@@ -27,11 +28,48 @@ export function toolResultText(result: ToolResult, content: string): string {
   return `[artifact] tool: ${result.toolName} [${facts.join(", ")}] | ${indentRest(content.replace(/\n+$/, ""))}`;
 }
 
+/** Most text of a stream that is held until it can be shown, in characters: twice the longest answer of a component. */
+const MAX_HELD = 128 << 20;
+
+/** Texts that are held for later, of bounded size together: a door that only ever sends the next piece is no capsule's. */
+class HeldTexts {
+  readonly #texts = new Map<string, string>();
+  #size = 0;
+
+  get(key: string): string | undefined {
+    return this.#texts.get(key);
+  }
+
+  /** @throws {MurError} `E-IO-003`. */
+  set(key: string, text: string): void {
+    this.delete(key);
+    this.#texts.set(key, text);
+    this.#size += key.length + text.length;
+    if (this.#size > MAX_HELD) {
+      throw new MurError("E-IO-003", "the door sends artifacts that do not end", {
+        hint: "mur trace show tells what the session did",
+      });
+    }
+  }
+
+  delete(key: string): void {
+    const text = this.#texts.get(key);
+    if (text === undefined) return;
+    this.#size -= key.length + text.length;
+    this.#texts.delete(key);
+  }
+}
+
+/** Text that was shown, for telling it from the answer; beyond the bound it is another text than any answer. */
+export function shownSoFar(shown: string, text: string): string {
+  return shown.length > MAX_HELD ? shown : shown + text;
+}
+
 /** Joins artifacts that come in pieces (spec door 12.3). */
 export class ArtifactPieces {
-  readonly #held = new Map<string, string>();
+  readonly #held = new HeldTexts();
 
-  /** The whole text with the last piece; `null` before it. */
+  /** The whole text with the last piece; `null` before it. @throws {MurError} `E-IO-003` when it has no end. */
   add(key: string, piece: { readonly append: boolean; readonly last: boolean }, text: string): string | null {
     const whole = piece.append ? (this.#held.get(key) ?? "") + text : text;
     if (piece.last) {
@@ -82,8 +120,8 @@ export class WatchView {
   readonly #out: MixedOutput;
   readonly #stderr: TextOutput;
   readonly #pieces = new ArtifactPieces();
-  readonly #responses = new Map<string, string>();
-  readonly #turns = new Map<string, string>();
+  readonly #responses = new HeldTexts();
+  readonly #turns = new HeldTexts();
   readonly #terminal: boolean;
   #threaded = false;
 

@@ -69,6 +69,13 @@ export interface RpcCall {
   readonly onHold: () => void;
 }
 
+/** Longest `traceparent` that is kept: four times that of the standard's first version. */
+const MAX_TRACEPARENT = 220;
+
+function boundedTraceparent(header: string | null): string | null {
+  return header === null || header.length > MAX_TRACEPARENT ? null : header;
+}
+
 /** Facts of a request that its headers tell. */
 export function callFacts({ headers, caller, onHold }: Omit<RpcCall, "text" | "refuseStream">): CallFacts {
   return {
@@ -78,7 +85,7 @@ export function callFacts({ headers, caller, onHold }: Omit<RpcCall, "text" | "r
       trust: headers.get("x-murmur-task-trust"),
       tokenPresented: caller.tokenPresented,
     }),
-    traceparent: headers.get("traceparent"),
+    traceparent: boundedTraceparent(headers.get("traceparent")),
     lastEventId: lastEventId(headers.get("last-event-id")),
     onHold,
   };

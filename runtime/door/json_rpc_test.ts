@@ -1,14 +1,29 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isServedVersion, MAX_JSON_DEPTH, nestsDeeperThan, parseRpcRequest } from "./json_rpc.ts";
+import { exceedsBounds, isServedVersion, MAX_JSON_DEPTH, MAX_JSON_VALUES, parseRpcRequest } from "./json_rpc.ts";
 
 function depthOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-Deno.test("nesting is measured as a parser would, whatever strings hold", () => {
-  const value = fc.letrec((tie) => ({
+const nestsDeeperThan = (text: string, depth: number) => exceedsBounds(text, { depth, values: Infinity });
+
+/** Values of a value, itself included; keys are none. */
+function valuesOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 1;
+  return Object.values(value).reduce((sum: number, each) => sum + valuesOf(each), 1);
+}
+
+/** Lists and objects in it that are empty. */
+function emptyOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const members = Object.values(value);
+  return members.length === 0 ? 1 : members.reduce((sum: number, each) => sum + emptyOf(each), 0);
+}
+
+function anyJson() {
+  return fc.letrec((tie) => ({
     value: fc.oneof(
       { maxDepth: 8 },
       fc.oneof(fc.string(), fc.constantFrom('"', "\\", '\\"', "[[[", "}}}{", '"[')),
@@ -16,9 +31,33 @@ Deno.test("nesting is measured as a parser would, whatever strings hold", () => 
       fc.dictionary(fc.oneof(fc.string(), fc.constantFrom("[", '"{', "\\")), tie("value"), { maxKeys: 3 }),
     ),
   })).value;
-  fc.assert(fc.property(value, fc.nat(9), fc.constantFrom(undefined, 2), (value, limit, indent) => {
+}
+
+Deno.test("nesting is measured as a parser would, whatever strings hold", () => {
+  fc.assert(fc.property(anyJson(), fc.nat(9), fc.constantFrom(undefined, 2), (value, limit, indent) => {
     assert.equal(nestsDeeperThan(JSON.stringify(value, null, indent), limit), depthOf(value) > limit);
   }));
+});
+
+Deno.test("values are counted as a parser would, an empty list or object as two at most", () => {
+  fc.assert(fc.property(anyJson(), fc.constantFrom(undefined, 2), (value, indent) => {
+    const text = JSON.stringify(value, null, indent);
+    const count = valuesOf(value);
+    if (count > 1) assert.ok(exceedsBounds(text, { depth: Infinity, values: count - 1 }));
+    assert.ok(!exceedsBounds(text, { depth: Infinity, values: count + emptyOf(value) }));
+  }));
+});
+
+Deno.test("a body holds so many values and no more, whatever they are", () => {
+  const holding = (value: string, count: number) =>
+    `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"a":[${Array(count).fill(value).join(",")}]}}`;
+  for (const value of ["1", '""', "null"]) assert.ok(parseRpcRequest(holding(value, MAX_JSON_VALUES - 10)).ok, value);
+  for (const value of ["1", "{}", "[]", '""', "null", '{"a":1}', "[[[0]]]"]) {
+    const parsed = parseRpcRequest(holding(value, MAX_JSON_VALUES));
+    assert.ok(!parsed.ok && parsed.error.code === -32700, value);
+  }
+  // What strings hold is no value.
+  assert.ok(parseRpcRequest(holding(`"${"[,{".repeat(MAX_JSON_VALUES)}"`, 1)).ok);
 });
 
 Deno.test("a text of any depth is measured without a stack, and so is one that is no JSON", () => {

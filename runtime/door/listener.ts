@@ -21,6 +21,7 @@ import type { DoorSession } from "./door_session.ts";
 import type { DoorTokens } from "./door_token.ts";
 import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
 import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
+import { LargeAnswers, SMALL_ANSWER_BYTES } from "./large_answer.ts";
 import type { RestEndpoint } from "./rest_endpoint.ts";
 import { type RestRoute, restRoute } from "./rest_route.ts";
 import { announcedLength, BodyReader, MAX_BODY_BYTES } from "./request_body.ts";
@@ -73,6 +74,13 @@ const TOO_MANY_REQUESTS: HttpRefusal = {
   status: 503,
   error: "too_many_requests",
   message: "this door works on as many requests as it takes at once",
+  headers: RETRY,
+};
+
+const TOO_MANY_ANSWERS: HttpRefusal = {
+  status: 503,
+  error: "too_many_answers",
+  message: "this door writes as many large answers as it holds at once",
   headers: RETRY,
 };
 
@@ -162,6 +170,7 @@ class Door {
   readonly #options: ListenerOptions;
   readonly #rules: GuardRules;
   readonly #bodies: BodyReader;
+  readonly #largeAnswers: LargeAnswers;
   readonly #shutting = new AbortController();
   readonly #ready = Promise.withResolvers<void>();
   /** Loaded for the first call, so that a capsule nobody calls does without the library's memory. */
@@ -175,6 +184,7 @@ class Door {
     this.#options = options;
     this.#rules = { boundAddress: options.hostname, hosts: options.hosts, origins: options.origins };
     this.#bodies = new BodyReader(options.bounds.doorBody);
+    this.#largeAnswers = new LargeAnswers(options.bounds.doorBody);
   }
 
   serve(): void {
@@ -186,8 +196,9 @@ class Door {
     this.#shutting.abort();
   }
 
-  /** Breaks off streams whose readers do not take their ends. */
+  /** Breaks off streams and answers whose readers do not take their ends. */
   cut(): void {
+    this.#largeAnswers.cut();
     for (const stream of [...this.#streams]) stream.cut();
   }
 
@@ -290,6 +301,9 @@ class Door {
       working = false;
     };
     try {
+      // Nothing is read before it can be answered: bodies that were read and wait would add up.
+      await this.#ready.promise;
+      const endpoints = await (this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal));
       const body = isEmpty ? NO_BODY : await this.#bodies.read(request, length);
       switch (body) {
         case "too_large":
@@ -314,9 +328,7 @@ class Door {
         },
         onHold: done,
       };
-      await this.#ready.promise;
-      this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal);
-      return this.#respond(await answer(await this.#endpoints, call));
+      return this.#respond(await answer(endpoints, call));
     } finally {
       if (opens) this.#opening--;
       done();
@@ -325,16 +337,29 @@ class Door {
 
   #respond(answer: DoorAnswer): Response {
     switch (answer.kind) {
-      case "json":
-        return answer.status === undefined ? new Response(answer.body, JSON_ANSWER) : new Response(answer.body, {
+      case "json": {
+        const init: ResponseInit = answer.status === undefined ? JSON_ANSWER : {
           status: answer.status,
           headers: [["content-type", answer.contentType ?? "application/json"], ["connection", "close"]],
-        });
+        };
+        return answer.body.length <= SMALL_ANSWER_BYTES
+          ? new Response(answer.body, init)
+          : this.#large(answer.body, init);
+      }
       case "refused":
         return refused(answer.refusal);
       case "stream":
         return this.#stream(answer.source);
     }
+  }
+
+  #large(body: string, init: ResponseInit): Response {
+    const bytes = new TextEncoder().encode(body);
+    const stream = this.#largeAnswers.open(bytes);
+    if (stream === null) return refused(TOO_MANY_ANSWERS);
+    const response = new Response(stream, init);
+    response.headers.set("content-length", String(bytes.length));
+    return response;
   }
 
   #stream(source: EventSource): Response {

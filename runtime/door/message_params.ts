@@ -10,6 +10,12 @@ import { type A2aError, contentTypeNotSupported, invalidParams } from "./a2a_err
 /** Most distinct tasks a message may refer to. */
 export const MAX_REFERENCES = 16;
 
+/**
+ * Longest id of a message, a context or a task, in characters. The session remembers ids for as long as it runs and repeats
+ * a context's in every event; clients make them of a few dozen characters.
+ */
+export const MAX_ID_LENGTH = 1_024;
+
 /** A part the agent reads. */
 export type MessagePart =
   | { readonly kind: "text"; readonly text: string }
@@ -47,6 +53,10 @@ function refused(what: string): A2aError {
   return invalidParams(`Invalid params: ${what}`);
 }
 
+function tooLong(field: "messageId" | "contextId" | "referenceTaskIds"): A2aError {
+  return refused(`message.${field} holds an id of more than ${MAX_ID_LENGTH} characters`);
+}
+
 /** Which of its contents a part sets; a `data` that is `null` is set. */
 function contentsOf(part: JsonObject): readonly Content[] {
   return CONTENTS.filter((key) =>
@@ -71,6 +81,7 @@ function readReferences(value: JsonValue | undefined): readonly string[] | A2aEr
   if (!Array.isArray(value) || !value.every((id) => typeof id === "string" && id !== "")) {
     return refused("message.referenceTaskIds must be a list of task ids");
   }
+  if ((value as readonly string[]).some((id) => id.length > MAX_ID_LENGTH)) return tooLong("referenceTaskIds");
   const distinct = [...new Set(value as readonly string[])];
   return distinct.length > MAX_REFERENCES
     ? refused(`message.referenceTaskIds names more than ${MAX_REFERENCES} tasks`)
@@ -83,6 +94,7 @@ export function readMessageParams(params: JsonObject): MessageParams | A2aError 
   if (!isJsonObject(message)) return refused("message must be an object");
   const { messageId, parts } = message;
   if (typeof messageId !== "string" || messageId === "") return refused("message.messageId must be a non-empty string");
+  if (messageId.length > MAX_ID_LENGTH) return tooLong("messageId");
   if (message.role !== "ROLE_USER") return refused("message.role must be ROLE_USER");
   if (!Array.isArray(parts) || parts.length === 0) return refused("message.parts must be a non-empty list");
   const sets: Content[] = [];
@@ -104,6 +116,7 @@ export function readMessageParams(params: JsonObject): MessageParams | A2aError 
   if (taskId === undefined) return refused("message.taskId must be a string");
   const contextId = optionalText(message.contextId);
   if (contextId === undefined) return refused("message.contextId must be a string");
+  if (contextId !== null && contextId.length > MAX_ID_LENGTH) return tooLong("contextId");
   const referenceTaskIds = readReferences(message.referenceTaskIds);
   if ("code" in referenceTaskIds) return referenceTaskIds;
   const read: MessagePart[] = [];

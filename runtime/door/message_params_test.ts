@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
-import { type MessageParams, readMessageParams } from "./message_params.ts";
+import { MAX_ID_LENGTH, type MessageParams, readMessageParams } from "./message_params.ts";
 
 const TEXT = { text: "hello" };
 
@@ -57,6 +57,22 @@ Deno.test("the first thing that is wrong with a message is named, in the order o
   ];
   for (const [message, text] of cases) assert.equal(refusal(message), invalid + text);
   assert.ok("code" in readMessageParams(good()));
+});
+
+Deno.test("ids are of any kind, and of bounded length", () => {
+  const long = "\u00e9".repeat(MAX_ID_LENGTH);
+  for (const [field, of] of [["messageId", 1], ["contextId", 1], ["referenceTaskIds", 2]] as const) {
+    const value = (id: string): JsonValue => of === 1 ? id : ["t", id];
+    assert.ok(!("code" in read(good({ [field]: value(long) }))), field);
+    assert.equal(
+      refusal(good({ [field]: value(`${long}x`) })),
+      `-32602 Invalid params: message.${field} holds an id of more than ${MAX_ID_LENGTH} characters`,
+    );
+  }
+  assert.equal(
+    refusal(good({ contextId: `${long}x`, parts: [{}] })),
+    "-32602 Invalid params: message.parts[0] must set exactly one of text, raw, url and data",
+  );
 });
 
 Deno.test("the first file part is refused, when everything else is in order", () => {

@@ -1,7 +1,7 @@
 /**
  * The tasks of one session from their acceptance to their end: states, acceptance rules, lanes, cancel, requests for
  * input (spec door 8, 10.3, 10.4, 11; spec session 6, 16.1, 17). A task belongs to the session, never to the connection
- * that brought it. Nothing is ever forgotten while the process lives.
+ * that brought it. No task is ever forgotten while the process lives; the text it was given is, with its end.
  *
  * Everything that decides is synchronous: a message is routed, accepted and announced without anything in between.
  *
@@ -135,7 +135,8 @@ interface Question {
 }
 
 interface Entry {
-  readonly request: TaskRequest;
+  /** Without its text once the task has ended: what a caller may ask for later is remembered, what it sent is not. */
+  request: TaskRequest;
   state: TaskState;
   message: string | null;
   response: string | null;
@@ -339,6 +340,7 @@ export class TaskRegistry {
     entry.message = entry.state === "canceled" && end.state !== "canceled" ? STATUS_TEXT.canceled : end.message;
     entry.response = entry.state === "completed" && end.response !== "" ? end.response : null;
     this.#generation++;
+    forgetText(entry);
     this.#status(entry, entry.state, entry.message, true, entry.response);
   }
 
@@ -398,6 +400,7 @@ export class TaskRegistry {
         entry.message = reason;
         this.#generation++;
         this.#options.records.rejected(entry.request, cause, reason);
+        forgetText(entry);
         this.#status(entry, "rejected", reason, true);
       }
     }
@@ -453,6 +456,7 @@ export class TaskRegistry {
       entry.message = STATUS_TEXT.canceledQueued;
       this.#generation++;
       this.#options.records.canceledQueued(entry.request);
+      forgetText(entry);
       this.#status(entry, "canceled", entry.message, true);
       return residue;
     }
@@ -486,6 +490,10 @@ export class TaskRegistry {
   #now(): number {
     return (this.#options.now ?? Date.now)();
   }
+}
+
+function forgetText(entry: Entry): void {
+  entry.request = { ...entry.request, text: "" };
 }
 
 function isVisible(entry: Entry, viewer: string | null): boolean {

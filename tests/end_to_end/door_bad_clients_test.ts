@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { agentProject, capsule } from "../support/agent_project.ts";
 import { type DoorSession, message, sentEvents, startSession } from "../support/door_session.ts";
+import { until } from "../support/process_tree.ts";
 
 const serving = () =>
   agentProject(capsule({ lifecycle: { task_acceptance: "queue", after_task: "sleep", queue_depth: 4 } }));
@@ -168,6 +169,63 @@ Deno.test("readers that never read hold nobody up and no memory", async () => {
   for (const connection of stalled) connection.close();
   await assertServes(session);
   assert.equal((await session.stop()).status, 0);
+});
+
+Deno.test("what a body becomes is bounded too, and what was sent is not kept when its task has ended", async () => {
+  await using project = await serving();
+  await using session = await startSession(project);
+  await assertServes(session);
+  const { result: { task: running } } = await session.rpc("SendMessage", message({ turns: [{ delayMs: 600_000 }] }));
+  const before = await residentMb(session.pid);
+  const asMessage = (parts: string) =>
+    `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER",` +
+    `"parts":${parts}}}}`;
+  const post = async (body: string) =>
+    await (await session.request("/", {
+      method: "POST",
+      headers: { "content-type": "application/json", "a2a-version": "1.0" },
+      body,
+    })).json();
+  // 15 MB of values that cost a parser 30 times that, and of values that are written out for the agent in as many bytes.
+  const objects = asMessage(`[${Array(5_000_000).fill("{}").join(",")}]`);
+  const numbers = asMessage(`[{"data":${"[".repeat(50)}${Array(7_000_000).fill("1").join(",")}${"]".repeat(50)}}]`);
+  for (const body of [objects, numbers]) assert.equal((await post(body)).error.code, -32700);
+  // 4,000,000 characters that need two bytes each.
+  const text = asMessage(`[{"text":"${"\u4e00".repeat(4_000_000)}"}]`);
+  for (let i = 0; i < 40; i++) {
+    const { id } = (await post(text)).result.task;
+    assert.equal((await session.rpc("CancelTask", { id })).result.status.state, "TASK_STATE_CANCELED");
+  }
+  const grown = await residentMb(session.pid) - before;
+  assert.ok(grown < 250, `memory grew by ${grown.toFixed(0)} MB`);
+  assert.equal((await session.rpc("CancelTask", { id: running.id })).result.status.state, "TASK_STATE_CANCELED");
+  await assertServes(session);
+});
+
+Deno.test("large answers come whole, and those nobody takes hold a bounded amount of memory", async () => {
+  await using project = await serving();
+  await using session = await startSession(project);
+  const { result: { task } } = await session.rpc("SendMessage", message({ turns: [{ letters: 10_000_000 }] }, {}, {}));
+  const request = { method: "POST", headers: { "content-type": "application/json", "a2a-version": "1.0" } };
+  const answer = await session.request("/", { ...request, body: rpcBody(1, "GetTask", { id: task.id }) });
+  const length = Number(answer.headers.get("content-length"));
+  const text = await answer.text();
+  assert.equal(text.length, length);
+  assert.equal(JSON.parse(text).result.artifacts[0].parts[0].text, "a".repeat(10_000_000));
+  const before = await residentMb(session.pid);
+  const unread = await openMany(session, 60, whole(rpcBody(1, "GetTask", { id: task.id })));
+  await pause(500);
+  const refused = await session.request("/", { ...request, body: rpcBody(1, "GetTask", { id: task.id }) });
+  assert.deepEqual([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+  assert.equal((await refused.json()).error, "too_many_answers");
+  assert.equal((await session.rpc("ListTasks")).result.totalSize, 1, "small answers are not held to it");
+  const grown = await residentMb(session.pid) - before;
+  assert.ok(grown < 250, `memory grew by ${grown.toFixed(0)} MB`);
+  for (const connection of unread) connection.close();
+  await until(
+    "room for another answer",
+    async () => (await session.rpc("GetTask", { id: task.id })).result !== undefined,
+  );
 });
 
 Deno.test("2,000 connections that are idle or have sent half a request impair nothing", async () => {

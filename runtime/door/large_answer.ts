@@ -1,0 +1,66 @@
+/**
+ * Answers too large to be handed to the HTTP server whole (spec door 15): it would keep all of each for a reader that takes
+ * nothing, on as many connections as there are. They are written piece by piece as they are read, and share a bound.
+ *
+ * @module
+ */
+
+/** Up to so many bytes an answer is handed over whole: about what a socket takes by itself. */
+export const SMALL_ANSWER_BYTES = 64 << 10;
+
+/** Bytes of all large answers together that are being written. One alone may be larger. */
+const ANSWER_BUDGET_BYTES = 64 << 20;
+
+/** Writes the large answers of one door. */
+export class LargeAnswers {
+  readonly #stallMs: number;
+  #held = 0;
+  readonly #cuts = new Set<() => void>();
+
+  /** @param stallMs An answer of which nothing was taken for so long is broken off. */
+  constructor(stallMs: number) {
+    this.#stallMs = stallMs;
+  }
+
+  /** The body of an answer; `null` when there is no room for it beside those that are being written. */
+  open(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> | null {
+    if (this.#held > 0 && this.#held + bytes.length > ANSWER_BUDGET_BYTES) return null;
+    this.#held += bytes.length;
+    let at = 0;
+    let over = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = () => {
+      if (over) return;
+      over = true;
+      clearTimeout(timer);
+      this.#held -= bytes.length;
+      this.#cuts.delete(cut);
+    };
+    let open: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
+    const cut = () => {
+      if (!over) open.error(new DOMException("nobody takes the answer", "AbortError"));
+      end();
+    };
+    this.#cuts.add(cut);
+    return new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: (controller) => void (open = controller),
+      pull: (controller) => {
+        clearTimeout(timer);
+        controller.enqueue(bytes.slice(at, at + SMALL_ANSWER_BYTES));
+        at += SMALL_ANSWER_BYTES;
+        if (at < bytes.length) {
+          timer = setTimeout(cut, this.#stallMs);
+          return;
+        }
+        controller.close();
+        end();
+      },
+      cancel: end,
+    }, { highWaterMark: 0 });
+  }
+
+  /** Breaks off what is being written. */
+  cut(): void {
+    for (const cut of [...this.#cuts]) cut();
+  }
+}
