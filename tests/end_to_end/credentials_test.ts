@@ -53,16 +53,14 @@ async function assertKeySafe(project: AgentProject, run: AgentRun): Promise<void
 
 const tools = {
   artifacts: [toolEntry("probe-tool")],
-  capabilities: { shell: { allow: ["sh"] } },
+  capabilities: { shell: { allow: ["sh", "cat", "env", "find", "sed", "tr"] } },
   trace: { capture: "content" },
 };
 
 /** Everything an agent can reach: its environment, its files, the runtime's directories, the process that runs it. */
 const SEARCH = `env; cat "$MURMUR_RUNTIME_DIR"/murmur.yaml "$MURMUR_RUNTIME_DIR"/*.md; ` +
-  `find "$HOME/.." -type f -exec cat {} +; cat /proc/$PPID/environ /proc/$PPID/cmdline | tr '\\0' '\\n'` +
-  // The runtime's process is closed to others of its user; root sees every process while commands are not contained.
-  (Deno.uid() === 0 ? "" : `; p=$PPID; while [ "$p" -gt 1 ]; do cat /proc/$p/environ /proc/$p/cmdline /proc/$p/mem; ` +
-    `p=$(sed -n 's/^PPid:\\t//p' /proc/$p/status); done`);
+  `find "$HOME/.." -type f -exec cat {} +; cat /proc/$PPID/environ /proc/$PPID/cmdline | tr '\\0' '\\n'; ` +
+  `for p in /proc/[0-9]*; do cat $p/environ $p/cmdline $p/mem; done`;
 
 async function searchingRun(
   format: Format,
@@ -113,7 +111,9 @@ async function searchingRun(
   assert.deepEqual([first!.output_tokens_actual, second!.output_tokens_actual], [20, 3]);
   assert.deepEqual(run.events("tool_call").map(({ status }) => status), ["ok", "ok", "ok"]);
   // What the tools gave went back to the model.
-  assert.ok(JSON.stringify(provider.requests[1]!.body).includes("MURMUR_SESSION_ID"));
+  for (const seen of ["MURMUR_SESSION_ID=", "# MURMUR", "session_start"]) {
+    assert.ok(JSON.stringify(provider.requests[1]!.body).includes(seen), seen);
+  }
   assert.ok(!JSON.stringify(provider.requests.map(({ body }) => body)).includes(KEY));
   await assertKeySafe(project, run);
 }

@@ -37,7 +37,7 @@ async function allFiles(directory: string, name: string): Promise<string[]> {
 Deno.test("sessions killed at any moment leave nothing running and nothing that cannot be read", async () => {
   await using project = await agentProject(
     capsule({
-      capabilities: { shell: { allow: ["sh"] } },
+      capabilities: { shell: { allow: ["sh", "sleep", "setsid"] } },
       lifecycle: { task_acceptance: "queue", after_task: "sleep", shell_grace_secs: 1 },
     }),
   );
