@@ -97,8 +97,7 @@ export async function createSessionDirectories(
     workdir,
     remove() {
       for (const directory of [runtime, out, workdir, records]) directory.close();
-      // The lock goes last: what an interrupted removal leaves can be told from a live session's.
-      for (const { name } of scratch.readDir()) if (name !== ".lock") scratch.removeAll(name);
+      removeContent(scratch);
       scratch.unlink(".lock");
       lock.close();
       scratch.close();
@@ -137,7 +136,10 @@ export function removeDeadScratch(sessions: string): void {
       if (entry.kind !== "directory" || !/^ses_[0-9a-f]{32}$/.test(entry.name)) continue;
       try {
         using lock = root.openFile(`${entry.name}/.lock`, { write: true, follow: false });
-        if (lock.tryLock()) root.removeAll(entry.name);
+        if (!lock.tryLock()) continue;
+        using scratch = root.openDir(entry.name, { follow: false });
+        removeContent(scratch);
+        root.removeAll(entry.name);
       } catch (cause) {
         // Without a lock it is being removed, or its removal was interrupted at the very end.
         if (isRootedError(cause, "no-entry")) removeEmpty(root, entry.name);
@@ -146,6 +148,11 @@ export function removeDeadScratch(sessions: string): void {
   } finally {
     root.close();
   }
+}
+
+/** The lock stays for last: what an interrupted removal leaves can be told from a live session's, and is removed later. */
+function removeContent(scratch: RootedDir): void {
+  for (const { name } of scratch.readDir()) if (name !== ".lock") scratch.removeAll(name);
 }
 
 function removeEmpty(root: RootedDir, name: string): void {
