@@ -27,7 +27,7 @@ import { trustedPaths } from "../runtime/session/trusted_paths.ts";
 import { APPARMOR_PROFILE, profileText } from "../sandbox/apparmor_profile.ts";
 import { confineHelper, SYSTEM_HELPER } from "../sandbox/confine_helper.ts";
 import { hostObstacles, TIER_NAMES } from "../sandbox/containment_class.ts";
-import { readHost } from "../sandbox/host_containment.ts";
+import { type HostReading, readHost } from "../sandbox/host_containment.ts";
 import { artifactChecklist, type ChecklistLine, mismatchText } from "./artifact_checklist.ts";
 import type { CliContext } from "./context.ts";
 import { requiredVariables, spawnClosure } from "./environment_requirements.ts";
@@ -147,7 +147,7 @@ function block(context: CliContext, title: string, lines: readonly string[]): vo
 }
 
 /** The grant of user namespaces and the helper it is given to (spec containment 1.5). */
-async function reportNamespaces({ context }: Examination, { decision }: ContainmentJudgement): Promise<void> {
+async function reportNamespaces({ context }: Examination, grant: string): Promise<void> {
   let helper: string;
   try {
     const path = await confineHelper();
@@ -159,7 +159,7 @@ async function reportNamespaces({ context }: Examination, { decision }: Containm
   block(context, "AppArmor / user namespaces", [
     `helper:       ${helper}`,
     ...await profileLines(APPARMOR_PROFILE),
-    `userns grant: ${decision.usernsGrant ?? "n/a"}`,
+    `userns grant: ${grant}`,
   ]);
 }
 
@@ -210,13 +210,14 @@ function reportContainment(
 /** Judges the containment of the project's capsule, with a work folder of its own and with the project as one. */
 async function judgeProject(
   examination: Examination,
+  host: HostReading,
 ): Promise<{ own: ContainmentJudgement; project: ContainmentJudgement }> {
   const { context, manifest, directory, configuration, env } = examination;
   const home = context.home();
   const inputs = {
     manifest,
     floor: strongerClass(configuration.containment, manifest.capabilities.containment) ?? "advisory",
-    host: await readHost(),
+    host,
     home,
     path: env.get("PATH") ?? "",
     workdirRoot: `${directory}/workdir`,
@@ -242,8 +243,18 @@ async function judgeProject(
 /** The two blocks about containment, the warnings and the refusals of a run. */
 async function reportJudgement(examination: Examination): Promise<void> {
   const { context } = examination;
-  const { own, project } = await judgeProject(examination);
-  await reportNamespaces(examination, own);
+  let host: HostReading;
+  try {
+    host = await readHost();
+  } catch (error) {
+    if (!(error instanceof MurError)) throw error;
+    await reportNamespaces(examination, "not checked");
+    block(context, "Containment", ["not checked: the helper cannot be asked"]);
+    warnOfRefusal(context, error);
+    return;
+  }
+  const { own, project } = await judgeProject(examination, host);
+  await reportNamespaces(examination, own.decision.usernsGrant ?? "n/a");
   reportContainment(examination, own, project.decision.unguarded);
   const unguarded = project.launchWarnings.filter(({ code }) => code === "W-SEC-033");
   for (const warning of [...own.stagingWarnings, ...own.launchWarnings, ...unguarded]) {
