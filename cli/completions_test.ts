@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { newId } from "../base/ids.ts";
 import { writeRunningRecord } from "../base/write_running_record.ts";
 import { testContext, withTempDir } from "../tests/support/cli_context.ts";
-import { murCommand } from "../tests/support/mur_process.ts";
+import { inShell } from "../tests/support/completing_shell.ts";
 import { recordSession } from "../tests/support/recorded_session.ts";
 import { runningRecord } from "../tests/support/scripted_door.ts";
 import { SHELLS } from "./completions.ts";
@@ -52,6 +52,8 @@ Deno.test("sessions, and nothing where a file is meant or a command is wrong", (
     for (const command of ["show", "steps", "diff", "report", "rm"]) {
       assert.deepEqual(await proposals(home, "trace", command, ""), [recorded]);
     }
+    await recordSession(home, `${home}/workdir`, "ses_$(id)");
+    assert.deepEqual(await proposals(home, "trace", "rm", ""), [recorded], "nothing a shell obeys");
     assert.deepEqual(await proposals(home, "build", ""), []);
     assert.deepEqual(await proposals(home, "run", "--manifest", ""), []);
     assert.deepEqual(await proposals(home, "nonsense", ""), []);
@@ -73,24 +75,6 @@ Deno.test("a script for each shell, and for no other", () =>
     const context = testContext(home, { HOME: home });
     assert.equal(await main(["completions", "powershell"], context), 2);
   }));
-
-/** Runs a script in a shell where `mur` is this checkout's. */
-async function inShell(shell: string, args: readonly string[], script: string, home: string): Promise<string> {
-  const quoted = murCommand([]).map((word) => `'${word}'`).join(" ");
-  await Deno.writeTextFile(`${home}/mur`, `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });
-  const { stdout, stderr } = await new Deno.Command(shell, {
-    args: [...args, script],
-    env: {
-      PATH: `${home}:${Deno.env.get("PATH")}`,
-      HOME: home,
-      DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
-    },
-    cwd: home,
-  }).output();
-  const decoder = new TextDecoder();
-  assert.equal(decoder.decode(stderr), "");
-  return decoder.decode(stdout);
-}
 
 function has(shell: string): boolean {
   return (Deno.env.get("PATH") ?? "").split(":").some((directory) => {
@@ -118,40 +102,5 @@ Deno.test({
         );
       assert.equal(await complete("trace", "s"), "show\nsteps\ncomplete -o default -F _mur mur\n");
       assert.equal(await complete("build", ""), "\ncomplete -o default -F _mur mur\n");
-    }),
-});
-
-Deno.test({
-  name: "zsh completes with the script",
-  ignore: !has("zsh"),
-  fn: () =>
-    withTempDir(async (home) => {
-      const out = await inShell(
-        "zsh",
-        ["-f", "-c"],
-        `compdef() { print "compdef $*" }
-         _describe() { local name=$2; print -l "\${(@P)name}" }
-         _files() { print files }
-         eval "$(mur completions zsh)"
-         words=(mur trace s); CURRENT=3; _mur
-         words=(mur build ''); CURRENT=3; _mur`,
-        home,
-      );
-      assert.match(out, /^compdef _mur mur\nshow:[^\n]+\nsteps:[^\n]+\nfiles\n$/);
-    }),
-});
-
-Deno.test({
-  name: "fish completes with the script",
-  ignore: !has("fish"),
-  fn: () =>
-    withTempDir(async (home) => {
-      const out = await inShell(
-        "fish",
-        ["--no-config", "-c"],
-        "mur completions fish | source; complete -C 'mur trace s'; complete -C 'mur completions '",
-        home,
-      );
-      assert.match(out, /^show\t[^\n]+\nsteps\t[^\n]+\nbash\t[^\n]*\nfish\t[^\n]*\nzsh\t[^\n]*\n$/);
     }),
 });

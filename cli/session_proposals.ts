@@ -18,5 +18,6 @@ export function runningProposals(context: CliContext, partial: string): string[]
 /** Ids of the sessions of `./workdir`, newest first. */
 export async function recordedProposals(context: CliContext, partial: string): Promise<string[]> {
   const sessions = await sessionsOf({ home: context.home(), directory: traceWorkdir(context, undefined) });
-  return sessions.map(({ id }) => id).filter((id) => id.startsWith(partial));
+  // The name of a folder is whatever somebody gave it; what stands on a command line must be nothing a shell obeys.
+  return sessions.map(({ id }) => id).filter((id) => /^[A-Za-z0-9_]+$/.test(id) && id.startsWith(partial));
 }

@@ -10,7 +10,8 @@ import {
   type RecordedSession,
   resolveAddress,
 } from "../runtime/trace/session_address.ts";
-import { removeSessions, sessionTree } from "../runtime/trace/session_removal.ts";
+import { foreignSessions, removeSessions, sessionTree } from "../runtime/trace/session_removal.ts";
+import { scratchIsHeld } from "../runtime/session/session_directories.ts";
 import type { CliContext } from "./context.ts";
 import { readRunningSessions } from "./running_session.ts";
 import { traceWorkdir } from "./trace_show.ts";
@@ -40,9 +41,20 @@ export async function traceRm(
       chosen.set(session.directory, session);
     }
   }
+  for (const session of chosen.values()) {
+    const [foreign] = (await foreignSessions(session)).filter(({ directory }) => !chosen.has(directory));
+    if (foreign === undefined) continue;
+    const folder = foreign.directory.slice(home.records.length, -foreign.id.length - 1);
+    throw new MurError(
+      "E-TRC-002",
+      `the records of ${foreign.id}, which worked in ${folder}, lie in those of ${session.id}; nothing was removed`,
+      { hint: `mur trace rm --workdir ${folder} ${foreign.id} removes them first` },
+    );
+  }
   const running = new Set(readRunningSessions(context).sessions.map(({ id }) => id));
   for (const { id } of chosen.values()) {
-    if (!running.has(id)) continue;
+    // A launch that is staging, or could not write its record, has no running record.
+    if (!running.has(id) && !scratchIsHeld(home.sessions, id)) continue;
     throw new MurError("E-TRC-002", `${id} is running; nothing was removed`, { hint: `mur stop ${id} ends it` });
   }
   removeSessions(home, [...chosen.values()], ({ id }) => void context.stdout.line(`removed: ${id}`));

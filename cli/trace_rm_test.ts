@@ -98,6 +98,17 @@ Deno.test("a running session, one that cannot be told from it, or one with a run
         await Deno.remove(`${running}/${record.session_id}.json`);
       }
     }
+    // One that is being launched, or could not write its record, holds its scratch directory.
+    const scratch = `${murmurHomeAt(home).sessions}/${sessionIdAt(NOW, 3)}`;
+    await Deno.mkdir(scratch, { recursive: true });
+    {
+      using lock = await Deno.open(`${scratch}/.lock`, { write: true, create: true });
+      lock.lockSync(true);
+      const { status, err } = await rm(sessionIdAt(NOW, 1));
+      assert.equal(status, 1);
+      assert.match(err, new RegExp(`E-TRC-002\\]: ${sessionIdAt(NOW, 3)} is running; nothing was removed`));
+      assert.deepEqual(below(murmurHomeAt(home).records), before);
+    }
     writeRunningRecord(running, runningRecord({ session_id: sessionIdAt(NOW, 1), process_start: "1" }));
     assert.equal((await rm(sessionIdAt(NOW, 1))).status, 0, "the record of a dead process keeps nothing");
   }));
@@ -110,6 +121,25 @@ Deno.test("a work folder that looks like an older session is not a record", () =
     assert.match((await rm(sessionIdAt(NOW))).err, /E-TRC-002/);
     assert.match((await rm("@1")).err, /E-TRC-002/);
     assert.ok(Deno.statSync(`${workFolder}/trace.jsonl`).isFile);
+  }));
+
+Deno.test("a session that worked in the folder of another is none of that one's records", () =>
+  withHome(async (home, rm) => {
+    const workdir = `${home}/workdir`;
+    const outer = await recordSession(home, workdir, sessionIdAt(NOW, 1));
+    // The same folder once without a session of that name: only its group is there.
+    for (const [tail, below] of [[1, ""], [1, "/tmp/deep"], [4, ""]] as const) {
+      const folder = `${workdir}/${sessionIdAt(NOW, tail)}${below}`;
+      const inner = await recordSession(home, folder, sessionIdAt(NOW, 7));
+      const { status, out, err } = await rm(sessionIdAt(NOW, tail));
+      assert.deepEqual([status, out], [1, ""], folder);
+      assert.ok(err.includes(`hint: mur trace rm --workdir ${folder} ${sessionIdAt(NOW, 7)} `), err);
+      assert.ok(Deno.statSync(`${inner}/trace.jsonl`).isFile);
+      assert.ok(Deno.statSync(`${outer}/trace.jsonl`).isFile);
+      assert.equal((await rm("--workdir", folder, sessionIdAt(NOW, 7))).out, `removed: ${sessionIdAt(NOW, 7)}\n`);
+    }
+    assert.equal((await rm(sessionIdAt(NOW, 1))).out, `removed: ${sessionIdAt(NOW, 1)}\n`);
+    assert.throws(() => Deno.statSync(outer), Deno.errors.NotFound);
   }));
 
 Deno.test("a link among the children leads nowhere", () =>

@@ -155,6 +155,21 @@ function removeContent(scratch: RootedDir): void {
   for (const { name } of scratch.readDir()) if (name !== ".lock") scratch.removeAll(name);
 }
 
+/**
+ * Whether a process holds the scratch directory of a session: from its staging to the end of its teardown, also while it has
+ * no running record.
+ */
+export function scratchIsHeld(sessions: string, sessionId: string): boolean {
+  try {
+    using root = RootedDir.open(sessions, { symlinks: "refuse" });
+    using lock = root.openFile(`${sessionId}/.lock`, { write: true, follow: false });
+    return !lock.tryLock();
+  } catch (cause) {
+    if (isRootedError(cause, "no-entry")) return false;
+    throw cause;
+  }
+}
+
 function removeEmpty(root: RootedDir, name: string): void {
   try {
     root.rmdir(name);

@@ -5,6 +5,7 @@
  * @module
  */
 import { ioError, MurError } from "../../base/errors.ts";
+import { isId } from "../../base/ids.ts";
 import type { MurmurHome } from "../../base/murmur_home.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
@@ -17,6 +18,28 @@ export async function sessionTree(home: MurmurHome, session: RecordedSession): P
     for (const child of await groupSessions({ home, directory: folder })) tree.push(...await sessionTree(home, child));
   }
   return [...tree, session];
+}
+
+/**
+ * Sessions of other launches whose records lie in this one's: a launch whose work folder is that session's own, or below it,
+ * has its group there. They are none of its records.
+ */
+export async function foreignSessions(session: RecordedSession): Promise<RecordedSession[]> {
+  const found: RecordedSession[] = [];
+  const look = async (directory: string, skip: string | null) => {
+    for await (const { name, isDirectory } of Deno.readDir(directory)) {
+      // Work folders of delegated children; their records lie elsewhere.
+      if (!isDirectory || name === skip) continue;
+      if (isId("ses", name)) found.push({ id: name, directory: `${directory}/${name}` });
+      else await look(`${directory}/${name}`, null);
+    }
+  };
+  try {
+    await look(session.directory, "children");
+  } catch (cause) {
+    if (!(cause instanceof Deno.errors.NotFound)) throw ioError(`list ${session.directory}`, cause);
+  }
+  return found.sort((a, b) => (a.directory < b.directory ? -1 : 1));
 }
 
 /** Work folders of the children a session delegated to. */
