@@ -12,9 +12,9 @@ import { spawnMur } from "../support/mur_process.ts";
 import { processesBelow, type SeenProcess, stillRunning } from "../support/process_tree.ts";
 
 const SESSIONS = 200;
-const AT_ONCE = 4;
+const AT_ONCE = 6;
 /** A launch takes some hundred milliseconds; a moment beyond them falls into its turns. */
-const LATEST_MS = 2_500;
+const LATEST_MS = 1_500;
 
 const PROGRAM = {
   turns: [
