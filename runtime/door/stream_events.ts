@@ -163,23 +163,45 @@ export function* frameEvents(frame: Frame, contextId: string): Iterable<StreamEv
         frameId: id,
       });
       return;
+    case "text":
+    case "thinking":
+      yield* chunkEvents(frame, contextId);
+      return;
     default:
-      yield {
-        id,
-        type,
-        response: {
-          payload: {
-            $case: "statusUpdate",
-            value: {
-              taskId,
-              contextId,
-              status: { state: stateNumber("working"), message: undefined, timestamp: timestamp(atMs) },
-              metadata: murmur({ frame: type, ...progressKeys(frame) }),
-            },
-          },
-        },
-      };
+      yield progressEvent(frame, contextId, id, progressKeys(frame));
   }
+}
+
+/** A chunk of text, in several when it is long; the whole of a reply is then its chunks and the end of them. */
+function* chunkEvents(frame: Frame & { readonly type: "text" | "thinking" }, contextId: string): Iterable<StreamEvent> {
+  const pieces = [...textPieces(frame.text)];
+  if (pieces.length > 1 && frame.final) pieces.push("");
+  const last = pieces.pop()!;
+  for (const piece of pieces) yield progressEvent(frame, contextId, null, { text: piece, final: false });
+  yield progressEvent(frame, contextId, frame.id, { text: last, final: frame.final });
+}
+
+function progressEvent(
+  { type, taskId, atMs }: Frame,
+  contextId: string,
+  id: number | null,
+  keys: JsonObject,
+): StreamEvent {
+  return {
+    id,
+    type,
+    response: {
+      payload: {
+        $case: "statusUpdate",
+        value: {
+          taskId,
+          contextId,
+          status: { state: stateNumber("working"), message: undefined, timestamp: timestamp(atMs) },
+          metadata: murmur({ frame: type, ...keys }),
+        },
+      },
+    },
+  };
 }
 
 interface StatusStep {

@@ -228,6 +228,33 @@ Deno.test("a long text is cut into events the official client takes, and nothing
   );
 });
 
+Deno.test("a long chunk is several, a long reply its chunks and their end; only the last has the number", () => {
+  const unit = fc.constantFrom("a", "é", "😀", "\u0000");
+  const cases = fc.tuple(
+    unit,
+    fc.integer({ min: 0, max: 2_500_000 }),
+    fc.constantFrom("text", "thinking"),
+    fc.boolean(),
+  );
+  fc.assert(
+    fc.property(cases, ([letter, length, type, final]) => {
+      const text = letter.repeat(length);
+      const events = [...frameEvents({ id: 5, atMs: AT, type, taskId: "tsk_a", text, final }, "ctx_b")].map(json);
+      const said = events.map(({ result }) =>
+        (result as { statusUpdate: { metadata: { murmur: { text: string; final: boolean } } } }).statusUpdate.metadata
+          .murmur
+      );
+      assert.equal(said.map(({ text }) => text).join(""), text);
+      for (const event of events) assert.ok(JSON.stringify(event).length < 4 << 20);
+      assert.deepEqual(said.map((each) => each.final), said.map((_, i) => final && i === said.length - 1));
+      assert.deepEqual(events.map(({ id }) => id), events.map((_, i) => i === events.length - 1 ? 5 : null));
+      if (final && events.length > 1) assert.equal(said.at(-1)!.text, "", "it tells of chunks, not of a whole reply");
+      if (length < 300_000) assert.equal(events.length, 1);
+    }),
+    { numRuns: 20, examples: [[["a", 2_500_000, "text", true]], [["\u0000", 2_500_000, "text", false]]] },
+  );
+});
+
 Deno.test("notices are a status on a task's stream and a message on a session's", () => {
   assert.deepEqual(
     json(taskNoticeEvent({ ...TASK, state: "input-required" }, { type: "lagged", payload: { missed: 3 } })),

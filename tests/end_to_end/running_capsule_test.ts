@@ -96,6 +96,17 @@ Deno.test("a session is listed, given a task, followed and stopped", () =>
     assert.equal((await project.mur(["ps"])).stdout, "no running capsules\n");
   }));
 
+Deno.test("a reply of many megabytes reaches whoever waits for it, whole and once", () =>
+  withSession(async (_session, project) => {
+    const letters = 9_000_000;
+    const whole = await project.mur(["send", "@1", program({ letters })]);
+    assert.equal(whole.stderr, "[working]  inference turn 1\n[completed]\n");
+    assert.ok(whole.status === 0 && whole.stdout === `${"a".repeat(letters)}\n`, `${whole.stdout.length} characters`);
+    const watched = await project.mur(["send", "@1", "--json", program({ letters })]);
+    const lines = watched.stdout.trimEnd().split("\n");
+    assert.ok(Math.max(...lines.slice(0, -1).map((line) => line.length)) < 4 << 20, "what the official client takes");
+  }));
+
 Deno.test("a question is answered by a second command", () =>
   withSession(async (_session, project) => {
     const asks = program({ calls: [{ name: "murmur-tool-request-input", input: { prompt: "Which one?" } }] }, {
