@@ -183,9 +183,10 @@ Deno.test("a stream of a session whose process is gone is not opened again", asy
     const child = new Deno.Command("sleep", { args: ["60"] }).spawn();
     let connections = 0;
     await using door = scriptedDoor({
-      answer: () => {
+      answer: async () => {
         connections++;
         child.kill("SIGKILL");
+        await child.status;
         return { events: FRAMES.slice(0, 2) };
       },
     });

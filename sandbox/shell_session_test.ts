@@ -314,6 +314,8 @@ const shell = new ShellSession({
   logs: { dir: RootedDir.open(dir), path: dir }, grace: 50, poll: 20, refusal: () => null, onCompleted: () => {},
 });
 const outcome = await shell.run("sh", { command: ": " + dir + "; touch begun; sleep 1; echo x; echo x; touch done" });
+// It may still be starting when its grace is over.
+while (![...Deno.readDirSync(dir)].some(({ name }) => name === "begun")) await new Promise((go) => setTimeout(go, 5));
 if (end === "orderly") { await shell.abandon(); Deno.exit(0); }
 if (end === "exit") Deno.exit(1);
 console.log(outcome.kind);
