@@ -30,6 +30,7 @@ const UNPRIVILEGED_SUITES = [
   "base/rooted_dir_test.ts",
   "base/atomic_file_test.ts",
   "base/running_record_test.ts",
+  "cli/new_test.ts",
   "artifact/store_test.ts",
   "artifact/lockfile_test.ts",
   "sandbox",
