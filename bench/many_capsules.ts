@@ -9,6 +9,7 @@
  */
 import { DEFAULT_TIME_BOUNDS } from "../base/time_bounds.ts";
 import { benchProject } from "./bundled_mur.ts";
+import { helloCompletion } from "./model_answer.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const CAPSULES = 16;
@@ -18,14 +19,7 @@ export async function run(): Promise<BenchResult> {
   const waiting: (() => void)[] = [];
   const provider = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
     await new Promise<void>((resolve) => waiting.push(resolve));
-    return Response.json({
-      id: "c",
-      object: "chat.completion",
-      created: 1,
-      model: "m",
-      choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "hello" } }],
-      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-    });
+    return helloCompletion();
   });
   await using project = await benchProject(
     `name: bench

@@ -4,6 +4,7 @@
  * @module
  */
 import { benchProject } from "./bundled_mur.ts";
+import { helloCompletion } from "./model_answer.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const ROUNDS = 15;
@@ -34,14 +35,7 @@ export async function run(): Promise<BenchResult> {
   // A provider that says when the first request arrives, and answers at once.
   const provider = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
     asked = performance.now();
-    return Response.json({
-      id: "c",
-      object: "chat.completion",
-      created: 1,
-      model: "m",
-      choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "hello" } }],
-      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-    });
+    return helloCompletion();
   });
   await using scripted = await benchProject(
     `name: bench

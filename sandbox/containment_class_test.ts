@@ -16,26 +16,12 @@ import {
 } from "./containment_class.ts";
 import type { HostReading } from "./host_containment.ts";
 import type { HostProbe } from "./host_probe.ts";
+import { probed } from "./testing/host_readings.ts";
 
 function manifest(capabilities = "{}") {
   return parseCapsuleManifest(`name: a\nversion: "1"\ncapabilities: ${capabilities}\n`, "murmur.yaml").manifest;
 }
 
-const PROBE: HostProbe = {
-  landlockAbi: 7,
-  landlock: true,
-  network: "ok",
-  sealed: "ok",
-  privateMounts: "ok",
-  pidNamespace: true,
-  ownProc: true,
-  sampling: true,
-  usernsGrant: "apparmor_absent",
-};
-const probed = (more: Partial<HostProbe> = {}): HostReading => ({
-  kind: "probed",
-  probe: { ...PROBE, ...more },
-});
 const FOREIGN: HostReading = { kind: "foreign", platform: "darwin" };
 
 const PLACES = { sessionDirectoryInWorkdir: null, unguardable: [], trusted: [] };

@@ -4,19 +4,8 @@ import { type AggregateHost, chooseAggregateLimits } from "./aggregate_limits.ts
 import { decideContainment } from "./containment_class.ts";
 import { launchContainmentWarnings, stagingContainmentWarnings } from "./containment_warnings.ts";
 import type { HostReading } from "./host_containment.ts";
-import type { HostProbe } from "./host_probe.ts";
+import { probed } from "./testing/host_readings.ts";
 
-const PROBE: HostProbe = {
-  landlockAbi: 7,
-  landlock: true,
-  network: "ok",
-  sealed: "ok",
-  privateMounts: "ok",
-  pidNamespace: true,
-  ownProc: true,
-  sampling: true,
-  usernsGrant: "apparmor_absent",
-};
 const FOREIGN: HostReading = { kind: "foreign", platform: "darwin" };
 const CGROUP: AggregateHost = { v2Problem: null, v1Problem: null, v1Cpu: true, ioProblem: null, samplingProblem: null };
 
@@ -30,7 +19,7 @@ interface Case {
   readonly nativeTools?: readonly string[];
 }
 
-function findings({ host = { kind: "probed", probe: PROBE }, floor = "advisory", ...more }: Case) {
+function findings({ host = probed(), floor = "advisory", ...more }: Case) {
   const { capabilities = "{ shell: { allow: [sh] } }", unguardable = [], commands = true } = more;
   const { manifest } = parseCapsuleManifest(`name: a\nversion: "1"\ncapabilities: ${capabilities}\n`, "murmur.yaml");
   const places = { sessionDirectoryInWorkdir: null, unguardable, trusted: unguardable };
@@ -41,7 +30,6 @@ function findings({ host = { kind: "probed", probe: PROBE }, floor = "advisory",
   return { manifest, host, decision, aggregate, commands, nativeTools: more.nativeTools ?? [], hostReported: false };
 }
 const codes = (given: Case) => launchContainmentWarnings(findings(given)).map(({ code }) => code);
-const probed = (more: Partial<HostProbe>): HostReading => ({ kind: "probed", probe: { ...PROBE, ...more } });
 
 Deno.test("each tier says what it covers", () => {
   assert.deepEqual(codes({}), ["W-SEC-005"]);

@@ -2,24 +2,10 @@ import assert from "node:assert/strict";
 import type { ContainmentClass } from "../../artifact/manifest/capsule_manifest.ts";
 import { parseCapsuleManifest } from "../../artifact/manifest/parse_capsule_manifest.ts";
 import { murmurHomeAt } from "../../base/murmur_home.ts";
-import type { HostReading } from "../../sandbox/host_containment.ts";
-import type { HostProbe } from "../../sandbox/host_probe.ts";
+import { probed } from "../../sandbox/testing/host_readings.ts";
 import { withTempDir } from "../../tests/support/cli_context.ts";
 import { type ContainmentInputs, judgeContainment } from "./containment_judgement.ts";
 import { trustedPaths } from "./trusted_paths.ts";
-
-const PROBE: HostProbe = {
-  landlockAbi: 7,
-  landlock: true,
-  network: "ok",
-  sealed: "ok",
-  privateMounts: "ok",
-  pidNamespace: true,
-  ownProc: true,
-  sampling: true,
-  usernsGrant: "apparmor_absent",
-};
-const probed = (more: Partial<HostProbe> = {}): HostReading => ({ kind: "probed", probe: { ...PROBE, ...more } });
 
 interface Case extends Partial<ContainmentInputs> {
   readonly capabilities?: string;

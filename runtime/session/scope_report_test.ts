@@ -4,21 +4,10 @@ import type { JsonObject } from "../../base/json_value.ts";
 import { chooseAggregateLimits } from "../../sandbox/aggregate_limits.ts";
 import { decideContainment } from "../../sandbox/containment_class.ts";
 import type { HostReading } from "../../sandbox/host_containment.ts";
-import type { HostProbe } from "../../sandbox/host_probe.ts";
+import { probed } from "../../sandbox/testing/host_readings.ts";
 import type { ContainmentJudgement } from "./containment_judgement.ts";
 import { scopeReport, scopeText } from "./scope_report.ts";
 
-const PROBE: HostProbe = {
-  landlockAbi: 7,
-  landlock: true,
-  network: "ok",
-  sealed: "ok",
-  privateMounts: "ok",
-  pidNamespace: true,
-  ownProc: true,
-  sampling: true,
-  usernsGrant: "apparmor_absent",
-};
 const KEYS =
   "declared_containment achieved_containment host_containment floor_met enforcement_tier routes userns_grant landlock_abi filesystem_scope workdir_exec read_only_paths read_only_advisory_for preopens network_allow unix_sockets shell_allow spawn_allow spawn_workdir_snapshot parent_workdir images env_allow plan_submit install_skill install_tool install_from interpreter_runtime_grants derived_interpreter_runtime trust_store declared_needs pinned_programs name_resolution host_paths exports_files peer_files peer_tasks peer_fetch_allow state_stores configured_artifacts staged_runtime_grants runtime_writes io_max filesystem_boundary private_mounts pid_namespace aggregate_limits trusted_files component_host program_configuration"
     .split(" ");
@@ -32,7 +21,7 @@ interface Case {
 }
 
 function report({ capabilities = "{ shell: { allow: [git] } }", floor = "advisory", ...more }: Case = {}): JsonObject {
-  const host: HostReading = more.host ?? { kind: "probed", probe: PROBE };
+  const host: HostReading = more.host ?? probed();
   const { manifest } = parseCapsuleManifest(`name: a\nversion: "1"\ncapabilities: ${capabilities}\n`, "murmur.yaml");
   const unguardable = more.unguardable ?? [];
   const judgement: ContainmentJudgement = {
@@ -142,7 +131,6 @@ Deno.test("nothing is left unprotected under a sealed class, and the section is 
 });
 
 Deno.test("what is not protected follows the tier and what is missing on it", () => {
-  const probed = (more: Partial<HostProbe>): HostReading => ({ kind: "probed", probe: { ...PROBE, ...more } });
   const statements = (given: Case) => (report(given).filesystem_boundary as JsonObject).not_protected as string[];
   const has = (given: Case, ...patterns: RegExp[]) => {
     const found = statements(given);
