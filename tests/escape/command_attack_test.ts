@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
-import { checkoutHelper } from "./confine_helper.ts";
-import type { CommandRecord, ConfineTier } from "./confine_records.ts";
-import { elfClosure } from "./elf_closure.ts";
-import { probeHost } from "./host_probe.ts";
-import { ConfinedPlace } from "./testing/confined_place.ts";
-import { confineSource } from "./testing/sanitized_helper.ts";
+import { checkoutHelper } from "../../sandbox/confine_helper.ts";
+import type { CommandRecord, ConfineTier } from "../../sandbox/confine_records.ts";
+import { elfClosure } from "../../sandbox/elf_closure.ts";
+import { probeHost } from "../../sandbox/host_probe.ts";
+import { ConfinedPlace } from "../../sandbox/testing/confined_place.ts";
 
 /**
  * What may stand between a command and the rest: Landlock and its scopes, the mount namespace, the composed root, the
@@ -138,6 +137,73 @@ const ATTEMPTS: Readonly<Record<string, readonly [Control, ...Wall[]]>> = {
   // Only the other end can tell: see the datagrams that arrived.
   send_datagram: ["may"],
   loopback_down: ["root", "capabilities"],
+  rename_exchange: ["open", "landlock", "mounts", "root"],
+  unnamed_outside: ["open", "landlock", "mounts", "root"],
+  unnamed_linked: ["open", "landlock", "mounts", "root"],
+  chown_by_path: ["open", "mounts", "root"],
+  chmod_by_path: ["open", "mounts", "root"],
+  access_list: ["may", "mounts", "root"],
+  xattr_at: ["may", "filter", "mounts", "root"],
+  descriptor_of_other: ["open", "landlock", "root", "pids"],
+  folder_of_other: ["open", "landlock", "root", "pids"],
+  spare_other: ["open", "landlock", "mounts", "root"],
+  setuid_chmod: ["open", "filter"],
+  setgid_fchmod: ["open", "filter"],
+  setuid_fchmodat: ["open", "filter"],
+  setuid_fchmodat2: ["open", "filter"],
+  setuid_open: ["open", "filter"],
+  setuid_openat2: ["open", "filter"],
+  setuid_mknod: ["open", "filter"],
+  setuid_unnamed: ["open", "filter"],
+  file_capability: ["root", "capabilities"],
+  write_terminal: ["open", "landlock", "mounts", "root"],
+  use_device: ["root", "landlock", "mounts", "root"],
+  kernel_messages: ["root", "landlock", "mounts", "root"],
+  virtual_machine: ["may", "landlock", "mounts", "root"],
+  tunnel: ["may", "landlock", "mounts", "root"],
+  user_file_system: ["may", "landlock", "mounts", "root"],
+  any_disk: ["may", "landlock", "mounts", "root"],
+  signal_by_pidfd: ["open", "pids", "scope"],
+  signal_by_pipe: ["open", "pids"],
+  advise_other: ["may", "pids", "filter"],
+  release_other: ["may", "pids", "filter"],
+  disk_class_of_other: ["open", "pids"],
+  trace_child: ["open", "filter"],
+  write_child: ["open", "filter"],
+  dump_core: ["open", "filter"],
+  foreign_calls: ["may", "filter"],
+  short_pointers: ["may", "filter"],
+  mount_state: ["may", "filter"],
+  mount_list: ["may", "filter"],
+  move_mounts: ["root", "filter", "capabilities"],
+  pick_mount: ["root", "filter", "capabilities"],
+  copy_mounts_with: ["may", "filter", "capabilities"],
+  unshare_time: ["root", "filter", "capabilities"],
+  unshare_groups: ["root", "filter", "capabilities"],
+  secret_memory: ["may", "filter"],
+  io_uring_more: ["may", "filter"],
+  request_key_of: ["may", "filter"],
+  mark_files: ["may", "filter"],
+  quota_by_descriptor: ["may", "filter"],
+  hang_up: ["root", "filter", "capabilities"],
+  account: ["may", "filter", "capabilities"],
+  change_segments: ["may", "filter"],
+  raise_capabilities: ["root", "capabilities"],
+  keep_capabilities: ["root", "capabilities"],
+  leave_groups: ["root", "capabilities"],
+  semaphores: ["open", "pids"],
+  posix_queue: ["open", "pids"],
+  socket_families: ["open", "filter"],
+  socket_protocols: ["may", "filter"],
+  socket_raw_6: ["root", "filter", "capabilities"],
+  mark_packets: ["root", "capabilities"],
+  bind_low_port: ["root", "capabilities"],
+  datagram_connect: ["open", "filter"],
+  datagram_send: ["open", "filter"],
+  datagram_send_raw: ["open", "filter"],
+  datagram_bind: ["open", "filter"],
+  pair_families: ["may", "filter"],
+  be_another: ["root", "capabilities"],
 };
 
 /** Attempts that are open for root in a user namespace of its own: what it is there it was before. */
@@ -187,19 +253,27 @@ const LAYOUTS: readonly Layout[] = [
   },
 ];
 
+/** A device that only root can make: it stands for what the host has of them. */
+async function makeDevice(path: string): Promise<void> {
+  await Deno.remove(path).catch(() => {});
+  if (Deno.uid() !== 0) return;
+  assert.ok((await new Deno.Command("mknod", { args: [path, "c", "1", "5"] }).output()).success);
+}
+
 /** Puts into a place what the attempts reach for, as fresh as for the first. */
 async function prepare(place: ConfinedPlace, program: string): Promise<void> {
   const names = ["secret", "victim", "unlinked", "renamed", "moved"];
   for (const name of [...names, ...[1, 2, 3, 4].map((i) => `truncated-${i}`)]) {
     place.file(`${place.outside}/${name}`, name, 0o600);
   }
-  for (const name of ["readable", "exported"]) place.file(name, name);
-  for (const name of ["hard", "device", "fresh"]) await Deno.remove(`${place.workdir}/${name}`).catch(() => {});
-  for (
-    const path of [`${place.outside}/created`, `${place.outside}/made`, `${place.tmp}/device`, "/dev/shm/mur-attack"]
-  ) {
-    await Deno.remove(path).catch(() => {});
+  for (const name of ["readable", "exported", "exchanged"]) place.file(name, name);
+  place.file(`${place.outside}/exchanged`, "exchanged", 0o600);
+  await makeDevice(`${place.outside}/device`);
+  for (const name of ["hard", "device", "fresh", "bound"]) {
+    await Deno.remove(`${place.workdir}/${name}`).catch(() => {});
   }
+  for (const name of ["created", "made", "linked"]) await Deno.remove(`${place.outside}/${name}`).catch(() => {});
+  for (const path of [`${place.tmp}/device`, "/dev/shm/mur-attack"]) await Deno.remove(path).catch(() => {});
   for (const directory of [place.workdir, place.tmp, place.outside]) {
     await Deno.copyFile(program, `${directory}/attack`);
     await Deno.chmod(`${directory}/attack`, 0o755);
@@ -210,24 +284,46 @@ async function prepare(place: ConfinedPlace, program: string): Promise<void> {
   await Deno.symlink(`${place.outside}/secret`, `${place.workdir}/symlink`);
 }
 
-/** Everything an attack reaches for beside files: a process, listeners, and a count of the datagrams that arrived. */
+/** Everything an attack reaches for beside files: a process with what it holds, listeners, and what arrived at them. */
 class Targets implements AsyncDisposable {
-  readonly #other = new Deno.Command("sleep", { args: ["1000"], stdin: "null" }).spawn();
   readonly #tcp = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #udp = createSocket("udp4");
   readonly #sockets: Deno.UnixListener[];
+  readonly #other: Deno.ChildProcess;
+  readonly #said: Promise<string>;
+  readonly #key: string;
   readonly abstractName = `mur-attack-${crypto.randomUUID()}`;
-  readonly #key = String(crypto.getRandomValues(new Uint16Array(1))[0]! + 1);
+  #terminal = "";
   datagrams = 0;
 
-  private constructor(place: ConfinedPlace, readonly program: string) {
+  private constructor(place: ConfinedPlace, program: string, key: string, terminal: PromiseWithResolvers<string>) {
+    this.#key = key;
     this.#sockets = [Deno.listen({ transport: "unix", path: `${place.outside}/socket` })];
     this.#udp.on("message", () => this.datagrams++);
+    const other = new Deno.Command(program, {
+      args: ["be-target", place.outside, key],
+      cwd: place.outside,
+      stdin: "piped",
+      stdout: "piped",
+    }).spawn();
+    this.#other = other;
+    this.#said = (async () => {
+      let text = "";
+      for await (const chunk of other.stdout.pipeThrough(new TextDecoderStream())) {
+        text += chunk;
+        if (text.includes("\n")) terminal.resolve(text.slice(0, text.indexOf("\n")));
+      }
+      terminal.reject(new Error("there is no target"));
+      return text.slice(text.indexOf("\n") + 1);
+    })();
   }
 
   static async open(place: ConfinedPlace, program: string): Promise<Targets> {
-    const targets = new Targets(place, program);
-    assert.ok((await new Deno.Command(program, { args: ["make", targets.#key] }).output()).success);
+    for (const name of ["socket", "datagrams"]) await Deno.remove(`${place.outside}/${name}`).catch(() => {});
+    const terminal = Promise.withResolvers<string>();
+    const key = String(crypto.getRandomValues(new Uint16Array(1))[0]! + 1);
+    const targets = new Targets(place, program, key, terminal);
+    targets.#terminal = await terminal.promise;
     await new Promise<void>((resolve) => targets.#udp.bind(0, "127.0.0.1", resolve));
     // Deno takes a leading NUL as the abstract name it is.
     targets.#sockets.push(Deno.listen({ transport: "unix", path: `\0${targets.abstractName}` }));
@@ -236,15 +332,22 @@ class Targets implements AsyncDisposable {
 
   arguments(place: ConfinedPlace, scratch: string, loader: string): string[] {
     const ports = [this.#tcp.addr.port, this.#udp.address().port];
-    return [place.outside, place.workdir, scratch, this.#other.pid, ...ports, this.abstractName, loader, this.#key].map(
-      String,
-    );
+    return [
+      ...[place.outside, place.workdir, scratch, this.#other.pid, ...ports, this.abstractName, loader, this.#key],
+      this.#terminal,
+    ].map(String);
+  }
+
+  /** Ends the process; what it was sent, a line each. */
+  async end(): Promise<string[]> {
+    await this.#other.stdin.close().catch(() => {});
+    const said = await this.#said;
+    await this.#other.status;
+    return said.split(/\r?\n/).filter((line) => line !== "").sort();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await new Deno.Command(this.program, { args: ["remove", this.#key] }).output();
-    this.#other.kill("SIGKILL");
-    await this.#other.status;
+    await this.end();
     this.#tcp.close();
     this.#udp.close();
     for (const socket of this.#sockets) socket.close();
@@ -271,8 +374,9 @@ function leaks(answers: Map<string, string>, walls: ReadonlySet<Wall>): string[]
 
 async function buildAttack(directory: string): Promise<string> {
   const program = `${directory}/attack`;
+  const source = decodeURIComponent(new URL("./command_attack.c", import.meta.url).pathname);
   const { success, stderr } = await new Deno.Command("cc", {
-    args: ["-static", "-O1", "-o", program, confineSource("command_attack.c")],
+    args: ["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, source],
   }).output();
   assert.ok(success, new TextDecoder().decode(stderr));
   return program;
@@ -295,7 +399,6 @@ async function attackAll(helper: string, what: string, layouts: readonly Layout[
     for (const layout of layouts) {
       await t.step(`${layout.what}${what}`, async () => {
         await prepare(place, program);
-        await Deno.remove(`${place.outside}/socket`).catch(() => {});
         await using targets = await Targets.open(place, program);
         const scratch = layout.tier === "sealed" ? "/tmp" : place.tmp;
         const argv = ["attack", ...targets.arguments(place, scratch, loader)];
@@ -320,6 +423,9 @@ async function attackAll(helper: string, what: string, layouts: readonly Layout[
         if (walls.has("landlock") && !old) walls.add("scope");
         assert.deepEqual(leaks(answersOf(end.stdout), walls), []);
         assert.equal(targets.datagrams, 0);
+        // What a socket of the host takes, the list of calls alone keeps away; a terminal, where no file is in reach.
+        const typed = walls.has("landlock") || walls.has("mounts") || walls.has("root") ? [] : ["typed"];
+        assert.deepEqual(await targets.end(), typed);
         if (walls.has("mounts") || walls.has("root")) {
           assert.equal(await Deno.readTextFile(`${place.outside}/victim`), "victim");
           for (const i of [1, 2, 3, 4]) {
@@ -369,6 +475,7 @@ Deno.test("without containment the attempts get through", async () => {
     assert.deepEqual(stopped, []);
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal(targets.datagrams, 1);
+    assert.deepEqual(await targets.end(), ["by-name", "by-raw", "typed"]);
   } finally {
     await Deno.remove(directory, { recursive: true });
     await Deno.remove("/dev/shm/mur-attack").catch(() => {});
