@@ -18,7 +18,7 @@ import type { ExecutablePath } from "../../sandbox/executable_path.ts";
 import { processRlimits, taskBaseline } from "../../sandbox/process_limits.ts";
 import { TrustedPlaceholders } from "../../sandbox/trusted_placeholders.ts";
 import type { ContainmentJudgement } from "./containment_judgement.ts";
-import type { SessionPaths } from "./session_directories.ts";
+import { PLACEHOLDER_RECORD, type SessionPaths } from "./session_directories.ts";
 
 /** What containment of a session's commands needs. */
 export interface CommandContainmentOptions {
@@ -76,7 +76,10 @@ export class CommandContainment {
     const { manifest, judgement, paths } = options;
     const { capabilities } = manifest;
     const { decision, aggregate, guards, allow, hostPaths, hostPathLinks } = judgement;
-    const placeholders = new TrustedPlaceholders(decision.privateMounts ? guards.placeholders : []);
+    const placeholders = new TrustedPlaceholders(
+      decision.privateMounts ? guards.placeholders : [],
+      `${paths.scratch}/${PLACEHOLDER_RECORD}`,
+    );
     let scope: CgroupScope | null = null;
     try {
       placeholders.ensure();
