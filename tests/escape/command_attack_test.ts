@@ -5,6 +5,7 @@ import type { CommandRecord, ConfineTier } from "../../sandbox/confine_records.t
 import { elfClosure } from "../../sandbox/elf_closure.ts";
 import { probeHost } from "../../sandbox/host_probe.ts";
 import { ConfinedPlace } from "../../sandbox/testing/confined_place.ts";
+import { buildTestProgram } from "../support/test_program.ts";
 
 /**
  * What may stand between a command and the rest: Landlock and its scopes, the mount namespace, the composed root, the
@@ -372,16 +373,6 @@ function leaks(answers: Map<string, string>, walls: ReadonlySet<Wall>): string[]
   return found;
 }
 
-async function buildAttack(directory: string): Promise<string> {
-  const program = `${directory}/attack`;
-  const source = decodeURIComponent(new URL("./command_attack.c", import.meta.url).pathname);
-  const { success, stderr } = await new Deno.Command("cc", {
-    args: ["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, source],
-  }).output();
-  assert.ok(success, new TextDecoder().decode(stderr));
-  return program;
-}
-
 /** The program that loads `/bin/true` and its libraries. */
 function loaderOf(): string {
   const loader = elfClosure(Deno.realPathSync("/bin/true")).find((path) => /\/ld-[^/]*$/.test(path));
@@ -393,7 +384,7 @@ async function attackAll(helper: string, what: string, layouts: readonly Layout[
   const directory = await Deno.makeTempDir();
   await using place = new ConfinedPlace(helper);
   try {
-    const program = await buildAttack(directory);
+    const program = await buildTestProgram("command_attack", directory);
     const loader = loaderOf();
     const { landlockAbi } = await probeHost(helper);
     for (const layout of layouts) {
@@ -458,7 +449,7 @@ Deno.test("without containment the attempts get through", async () => {
   const directory = await Deno.makeTempDir();
   await using place = new ConfinedPlace(await checkoutHelper());
   try {
-    const program = await buildAttack(directory);
+    const program = await buildTestProgram("command_attack", directory);
     await prepare(place, program);
     await using targets = await Targets.open(place, program);
     const { stdout, success } = await new Deno.Command(program, {

@@ -10,6 +10,7 @@ import { checkoutHelper } from "../../sandbox/confine_helper.ts";
 import { NAME_BINDING_MS } from "../../sandbox/egress_policy.ts";
 import { SessionNetwork } from "../../sandbox/session_network.ts";
 import { ConfinedPlace, CONTAINED_TIERS } from "../../sandbox/testing/confined_place.ts";
+import { buildTestProgram } from "../support/test_program.ts";
 import type { Step, WorldReport } from "./egress_world.ts";
 
 /** A way out: what it gives without containment, and with it. */
@@ -219,16 +220,6 @@ function exists(path: string): boolean {
   }
 }
 
-async function build(name: string, directory: string): Promise<string> {
-  const source = decodeURIComponent(new URL(`./${name}.c`, import.meta.url).pathname);
-  const target = `${directory}/${name}`;
-  const { success, stderr } = await new Deno.Command("cc", {
-    args: ["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o", target, source],
-  }).output();
-  assert.ok(success, new TextDecoder().decode(stderr));
-  return target;
-}
-
 /** Whether this host gives a network of its own; asked without the helper. */
 const canHaveNetwork = Deno.build.os === "linux" &&
   await new Deno.Command("unshare", { args: ["-rn", "true"] }).output().then(({ success }) => success, () => false);
@@ -240,8 +231,8 @@ function world(): Promise<WorldReport> {
     const directory = await Deno.makeTempDir();
     try {
       const [network, attack, helper] = await Promise.all([
-        build("own_network", directory),
-        build("egress_attack", directory),
+        buildTestProgram("own_network", directory),
+        buildTestProgram("egress_attack", directory),
         checkoutHelper(),
       ]);
       const steps: Step[] = PHASES.flatMap((phase): Step[] =>
@@ -327,7 +318,7 @@ Deno.test({
   fn: async () => {
     const helper = await checkoutHelper();
     await using place = new ConfinedPlace(helper);
-    const attack = await build("egress_attack", place.workdir);
+    const attack = await buildTestProgram("egress_attack", place.workdir);
     const service = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("still here"));
     const { port } = service.addr;
     const network = await SessionNetwork.open({
