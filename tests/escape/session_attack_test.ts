@@ -10,6 +10,7 @@ import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
 import { agentProject, capsule, shownResults } from "../support/agent_project.ts";
 import { AS_NOBODY } from "../support/mur_process.ts";
+import { canMount } from "../support/own_mounts.ts";
 import { buildTestProgram } from "../support/test_program.ts";
 import { answersOf, leaks, type Wall } from "./command_attempts.ts";
 import { loaderOf, prepare, Targets } from "./command_targets.ts";
@@ -184,4 +185,39 @@ Deno.test("a host that makes no namespaces is told what is missing, and how to g
   assert.deepEqual([...Deno.readDirSync(project.project)].map(({ name }) => name), ["murmur.yaml"]);
   const doctor = await project.mur(["doctor"], { under });
   assert.match(doctor.stdout, /namespace/);
+});
+
+/** In front of a command: a kernel that says it runs AppArmor, and whether that keeps namespaces to named programs. */
+function withAppArmor(restricted: string): string[] {
+  const script = "p=/sys/module/apparmor/parameters && mount -t tmpfs tmpfs /sys/module && mkdir -p $p && " +
+    'echo Y > $p/enabled && echo "$1" > $p/restrict_unprivileged_userns && shift && exec "$@"';
+  return ["unshare", "-r", "-m", "sh", "-c", script, "sh", restricted];
+}
+
+Deno.test({
+  name: "where AppArmor keeps namespaces from the helper, launches are refused with the command that mends it",
+  ignore: !canMount(),
+  fn: async () => {
+    await using project = await agentProject(capsule({ capabilities: { shell: { allow: ["sh"] } } }));
+    const task: JsonObject = { turns: [{ calls: [{ name: "sh", input: { command: "echo ran" } }] }, { text: "done" }] };
+    const refused = await project.run({ under: withAppArmor("Y"), task });
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /^error\[E-CAP-005\]: [^\n]*AppArmor[^\n]*\n\s+hint: [^\n]*sudo mur setup/m);
+    // The class below is met all the same, as far as was tried; its commands are refused.
+    for (const [floor, code] of [["sealed", "003"], ["scoped", "005"]] as const) {
+      const { status, stderr } = await project.run({ under: withAppArmor("Y"), args: ["--containment", floor], task });
+      assert.equal(status, 1);
+      assert.match(
+        stderr,
+        new RegExp(`^error\\[E-CAP-${code}\\]: [^\\n]*AppArmor[^\\n]*\\n\\s+hint: [^\\n]*sudo mur setup`, "m"),
+      );
+    }
+    const doctor = await project.mur(["doctor"], { under: withAppArmor("Y") });
+    assert.match(doctor.stdout, /userns grant: +withheld/);
+    // What is switched off for the whole host is no obstacle, and is told.
+    const off = await project.run({ under: withAppArmor("N"), task });
+    assert.equal(off.status, 0, off.stderr);
+    assert.match(off.stderr, /warning\[W-SEC-013\]/);
+    assert.equal(off.events("session_start")[0]!.userns_grant, "restriction_disabled_host_wide");
+  },
 });
