@@ -272,3 +272,30 @@ Deno.test("what another session put in a trusted name's place is planned for as 
     assert.deepEqual(plan().placeholders, []);
   });
 });
+
+Deno.test("sessions that take and let go of the same names all the time never hold one that is gone", async () => {
+  await inProject(async (root) => {
+    const grant = `${root}/outside`;
+    const wanted = [
+      { grant, path: `${grant}/.env`, directory: false },
+      { grant, path: `${grant}/.murmur`, directory: true },
+    ];
+    const module = new URL("./trusted_placeholders.ts", import.meta.url).href;
+    const program = `import { TrustedPlaceholders } from "${module}";
+      for (const end = Date.now() + 1500; Date.now() < end;) {
+        const own = new TrustedPlaceholders(${JSON.stringify(wanted)});
+        own.ensure();
+        for (const { path } of ${JSON.stringify(wanted)}) Deno.lstatSync(path);
+        if (own.made.length !== 2) throw new Error("taken for the operator's");
+        own.remove();
+      }`;
+    const ends = await Promise.all(
+      [1, 2, 3].map(() =>
+        new Deno.Command(Deno.execPath(), { args: ["eval", "--quiet", program], cwd: new URL("..", import.meta.url) })
+          .output()
+      ),
+    );
+    for (const { success, stderr } of ends) assert.ok(success, new TextDecoder().decode(stderr));
+    assert.deepEqual(kindsIn(grant), ["murmur.yaml"]);
+  });
+});

@@ -7,8 +7,9 @@
 import { writeAtomically } from "../base/atomic_file.ts";
 import { MurError } from "../base/errors.ts";
 import { isJsonObject } from "../base/json_value.ts";
+import type { FileStat } from "../base/libc.ts";
 import { isAtOrBelow } from "../base/paths.ts";
-import { RootedDir, type RootedFile } from "../base/rooted_dir.ts";
+import { RootedDir, type RootedFile, sameFile } from "../base/rooted_dir.ts";
 import { isRootedError, RootedError } from "../base/rooted_error.ts";
 import type { TrustedPlaceholder } from "./trusted_guards.ts";
 
@@ -26,11 +27,11 @@ interface Held {
   readonly handle: RootedFile | RootedDir | null;
 }
 
-/** Mode of a placeholder. */
-const MODE = { directory: 0o555, file: 0o600 } as const;
-
-/** Modification time of a file that is one: so an empty file of the operator's is none. */
-const MARK = 1_000_000_000n;
+/**
+ * Mode of a placeholder. What its owner may do with it tells it from an empty one of the operator's, from its first moment
+ * on: a directory that is not written to, a file that is executed.
+ */
+const MODE = { directory: 0o555, file: 0o700 } as const;
 
 /** The placeholders of one session. */
 export class TrustedPlaceholders {
@@ -82,14 +83,7 @@ export class TrustedPlaceholders {
     if (held !== undefined) this.#drop(path, held);
     const root = RootedDir.open(grant, { symlinks: "refuse" });
     try {
-      make(root, name, directory);
-      let handle: RootedFile | RootedDir | null = root.openEntry(name, { follow: false });
-      // One that another session is just making is locked already.
-      if (isMarked(root, name, directory) || !handle.tryLock("exclusive")) handle.tryLock("shared");
-      else {
-        handle.close();
-        handle = null;
-      }
+      const handle = take(root, name, directory);
       this.#held.set(path, { root, name, directory, handle });
     } catch (cause) {
       const unneeded = isRootedError(cause, "read-only") || isRootedError(cause, "access") && !ownsParent(root, name);
@@ -123,6 +117,47 @@ export class TrustedPlaceholders {
   }
 }
 
+/** Most times that what another session is just removing is tried again. */
+const MAX_TRIES = 1_000;
+
+/**
+ * Takes a name: makes what is missing there, and holds what a session made so that no other removes it. `null`: what stands
+ * there is the operator's own.
+ */
+function take(root: RootedDir, name: string, directory: boolean): RootedFile | RootedDir | null {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    make(root, name, directory);
+    const handle = openStanding(root, name);
+    if (handle === null) continue;
+    const own = !isMarked(handle) && handle.tryLock("exclusive");
+    const locked = own || handle.tryLock("shared");
+    if (locked && !own && isStill(root, name, handle)) return handle;
+    const found = own && isStill(root, name, handle);
+    handle.close();
+    if (found) return null;
+  }
+  throw new RootedError("would-block", "lock", name, "another session goes on removing it");
+}
+
+/** Opens what stands at a name; `null` when it was removed meanwhile. */
+function openStanding(root: RootedDir, name: string): RootedFile | RootedDir | null {
+  try {
+    return root.openEntry(name, { follow: false });
+  } catch (cause) {
+    if (isRootedError(cause, "no-entry")) return null;
+    throw cause;
+  }
+}
+
+/** Whether a name still leads to what was opened by it: one that removed it meanwhile held it before. */
+function isStill(root: RootedDir, name: string, handle: RootedFile | RootedDir): boolean {
+  try {
+    return sameFile(root.stat(name, { follow: false }), statOf(handle));
+  } catch {
+    return false;
+  }
+}
+
 /** Removes a placeholder that no other session holds. */
 function removeUnheld(root: RootedDir, name: string, directory: boolean, handle: RootedFile | RootedDir): void {
   try {
@@ -144,8 +179,8 @@ export function removeLeftPlaceholders(record: string): void {
     try {
       using root = RootedDir.open(grant, { symlinks: "refuse" });
       const name = nameBelow(grant, path);
-      if (!isMarked(root, name, directory)) continue;
       using handle = root.openEntry(name, { follow: false });
+      if (handle instanceof RootedDir !== directory || !isMarked(handle)) continue;
       removeUnheld(root, name, directory, handle);
     } catch {
       // Gone, or somewhere that is not there now.
@@ -174,21 +209,21 @@ function nameBelow(grant: string, path: string): string {
   return path.slice(grant === "/" ? 1 : grant.length + 1);
 }
 
-/** Whether what stands there was made by a session, and is as it was made; a process may take more of a mode away. */
-function isMarked(root: RootedDir, name: string, directory: boolean): boolean {
-  const { kind, size, mode, nlink, mtime } = root.stat(name, { follow: false });
-  return directory
-    ? kind === "directory" && (mode & 0o222) === 0
-    : kind === "file" && size === 0 && nlink === 1 && mtime === MARK;
+/** Whether an entry was made by a session, and is as it was made; a process may take more of a mode away. */
+function isMarked(handle: RootedFile | RootedDir): boolean {
+  const { size, mode, nlink } = statOf(handle);
+  return handle instanceof RootedDir ? (mode & 0o222) === 0 : size === 0 && nlink === 1 && (mode & 0o100) !== 0;
+}
+
+function statOf(handle: RootedFile | RootedDir): FileStat {
+  return handle instanceof RootedDir ? handle.stat(".") : handle.stat();
 }
 
 /** Makes an entry; one that stands already is as good. */
 function make(root: RootedDir, name: string, directory: boolean): void {
   try {
     if (directory) return root.mkdir(name, { mode: MODE.directory });
-    using file = root.openFile(name, { write: true, createNew: true, mode: MODE.file, follow: false });
-    file.tryLock("shared");
-    file.setTimes({ mtime: MARK });
+    root.openFile(name, { write: true, createNew: true, mode: MODE.file, follow: false }).close();
   } catch (cause) {
     if (!isRootedError(cause, "exist")) throw cause;
   }
