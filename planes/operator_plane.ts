@@ -18,6 +18,7 @@ import {
   refusal,
   refusalAnswer,
 } from "./plane_refusal.ts";
+import type { Room } from "./read_admission.ts";
 import { requestedPath } from "./request_path.ts";
 
 /** What the plane answers from. */
@@ -74,10 +75,16 @@ export function recordedPath(rawPath: string): string {
 /** What a request is told of a plane that is read only. */
 export const READ_WITH_GET = "the planes are read with GET";
 
+/** Where a listing takes its turn: one at a time keeps the disk busy, and the next sees the same files. */
+export type TakeTurn = () => Promise<Room | null>;
+
+const BUSY = refusal("too_many_answers", "as many large answers are being made as are held at once; try again");
+
 /** Answers a request for a listing. */
 export async function answerListing(
   plane: OperatorPlane,
   method: string,
+  takeTurn: TakeTurn,
   admit: Admit,
 ): Promise<PlaneAnswer<OperatorRecord>> {
   const { root, containment } = plane;
@@ -100,27 +107,29 @@ export async function answerListing(
   });
   const refused = (why: PlaneRefusal<OperatorError>) => refusalAnswer(why, record(why.error, why.message));
   if (method !== "GET") return refused(refusal("method_not_allowed", READ_WITH_GET));
-  const entries = await listExported(root, plane.listingMs);
-  if (isRefusal(entries)) return refused(entries);
-  const body = new TextEncoder().encode(JSON.stringify({
-    root: root.options.root,
-    mode: "read-only",
-    max_bytes: root.options.maxBytes,
-    generation,
-    containment_achieved: containment,
-    entries,
-  }));
-  if (!await admit(body.length)) {
-    return refused(
-      refusal("too_many_answers", "as many large answers are being written as are held at once; try again"),
-    );
+  const turn = await takeTurn();
+  if (turn === null) return refused(BUSY);
+  try {
+    const entries = await listExported(root, plane.listingMs);
+    if (isRefusal(entries)) return refused(entries);
+    const body = new TextEncoder().encode(JSON.stringify({
+      root: root.options.root,
+      mode: "read-only",
+      max_bytes: root.options.maxBytes,
+      generation,
+      containment_achieved: containment,
+      entries,
+    }));
+    if (!await admit(body.length)) return refused(BUSY);
+    return {
+      status: 200,
+      headers: [["content-type", "application/json"], ["connection", "close"]],
+      body,
+      record: record("ok", null, entries),
+    };
+  } finally {
+    turn.release();
   }
-  return {
-    status: 200,
-    headers: [["content-type", "application/json"], ["connection", "close"]],
-    body,
-    record: record("ok", null, entries),
-  };
 }
 
 /** Answers a request for a file, or for a path below `/resources` that is no plane's. */

@@ -17,7 +17,7 @@ import {
   refuseScope,
   requestClass,
 } from "./door_access.ts";
-import type { DoorSession } from "./door_session.ts";
+import type { DoorSession, PlaneRequest } from "./door_session.ts";
 import type { DoorTokens } from "./door_token.ts";
 import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
 import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
@@ -26,7 +26,7 @@ import type { RestEndpoint } from "./rest_endpoint.ts";
 import { type RestRoute, restRoute } from "./rest_route.ts";
 import { announcedLength, BodyReader, MAX_BODY_BYTES } from "./request_body.ts";
 import { guardRequest, type GuardRules, isMediaType, pageHeaders, preflightHeaders } from "./request_guard.ts";
-import { planeOf, refusePlane } from "./undeclared_planes.ts";
+import { planeOf, refusePlane, undeclaredRecord } from "./undeclared_planes.ts";
 
 /** Requests that are read or worked on at once; held answers and streams are not counted. */
 export const MAX_REQUESTS = 256;
@@ -60,6 +60,9 @@ export interface Listener {
 }
 
 type HeaderList = [string, string][];
+
+/** Tells when the server is done with an answer. */
+type Delivery = Pick<Deno.ServeHandlerInfo, "completed">;
 
 const JSON_HEADERS: HeaderList = [["content-type", "application/json"], ["connection", "close"]];
 const JSON_ANSWER: ResponseInit = { headers: JSON_HEADERS };
@@ -137,7 +140,7 @@ export function openListener(options: ListenerOptions): Listener {
       port: port ?? 0,
       onListen: () => {},
       onError: () => new Response(null, { status: 500 }),
-    }, (request) => door.answer(request));
+    }, (request, info) => door.answer(request, info));
   } catch (cause) {
     if (cause instanceof Deno.errors.AddrInUse && port !== null) {
       throw new MurError("E-RUN-010", `port ${port} is already in use (network.internal_port)`, {
@@ -199,20 +202,21 @@ class Door {
   /** Breaks off streams and answers whose readers do not take their ends. */
   cut(): void {
     this.#largeAnswers.cut();
+    this.#options.session.planes?.cut();
     for (const stream of [...this.#streams]) stream.cut();
   }
 
-  answer(request: Request): Response | Promise<Response> {
+  answer(request: Request, info: Delivery): Response | Promise<Response> {
     const { headers } = request;
     const verdict = guardRequest(headers, this.#rules);
     if (verdict.refusal !== null) return refused({ status: 403, ...verdict.refusal });
     const target = rawTarget(request.url);
-    if (verdict.origin === null) return this.#admit(request, target);
-    return this.#answerPage(request, target, verdict.origin);
+    if (verdict.origin === null) return this.#admit(request, info, target);
+    return this.#answerPage(request, info, target, verdict.origin);
   }
 
   /** The same for a page of a listed origin, which needs leave to read the answer. The planes give none. */
-  async #answerPage(request: Request, target: string, origin: string): Promise<Response> {
+  async #answerPage(request: Request, info: Delivery, target: string, origin: string): Promise<Response> {
     const methods = request.method === "OPTIONS" ? this.#methodsOf(target) : [];
     if (methods.length > 0) {
       return new Response(null, {
@@ -220,7 +224,7 @@ class Door {
         headers: preflightHeaders(origin, methods.join(", ")).map(([name, value]): [string, string] => [name, value]),
       });
     }
-    const response = await this.#admit(request, target);
+    const response = await this.#admit(request, info, target);
     const plane = planeOf(rawPath(target));
     if (plane !== "peer_plane" && plane !== "operator_plane") {
       for (const [name, value] of pageHeaders(origin)) response.headers.set(name, value);
@@ -234,14 +238,14 @@ class Door {
     return ["GET", "POST"].filter((method) => this.#restRoute(method, rawPath(target)) !== null);
   }
 
-  #admit(request: Request, target: string): Response | Promise<Response> {
+  #admit(request: Request, info: Delivery, target: string): Response | Promise<Response> {
     const { headers, method } = request;
     const { session, tokens } = this.#options;
     const isRpc = method === "POST" && target === "/";
     if (isRpc && !isMediaType(headers.get("content-type"), "application/json")) return new Response(null, NOT_FOUND);
     const path = rawPath(target);
     const plane = isRpc ? null : planeOf(path);
-    if (plane === "peer_plane") return refused(refusePlane(plane, method));
+    if (plane === "peer_plane") return this.#plane(plane, request, info, path);
     if (plane === "control") return new Response(null, NOT_FOUND);
     if (method === "GET" && path === CARD_PATH) {
       return new Response(JSON.stringify(session.publicCard()), JSON_ANSWER);
@@ -256,12 +260,33 @@ class Door {
       return refused(PEER_NOT_ACCEPTED);
     }
     if (plane === "operator_plane") {
-      return refused(refuseScope(caller, "resources/files", session.capsule) ?? refusePlane(plane, method));
+      const refusal = refuseScope(caller, "resources/files", session.capsule);
+      return refusal === null ? this.#plane(plane, request, info, path) : refused(refusal);
     }
     if (isRpc) return this.#work(request, caller, true, ({ rpc }, call) => rpc.answer(call));
     const route = this.#restRoute(method, path);
     if (route === null) return new Response(null, NOT_FOUND);
     return this.#rest(request, caller, route, target.slice(path.length + 1));
+  }
+
+  /** A request to one of the planes, declared or not. Each leaves its line in the trace, which is open once tasks are taken. */
+  async #plane(
+    plane: "peer_plane" | "operator_plane",
+    { method, headers }: Request,
+    info: Delivery,
+    rawPath: string,
+  ): Promise<Response> {
+    await this.#ready.promise;
+    const { session } = this.#options;
+    const { planes } = session;
+    const audience = headers.get("x-murmur-audience");
+    const request: PlaneRequest = { method, rawPath, audience, completed: () => info.completed };
+    if (plane === "peer_plane" && planes?.peer) return planes.answerPeer(request);
+    if (plane === "operator_plane" && planes?.operator) return planes.answerOperator(request);
+    const refusal = refusePlane(plane, method);
+    const { tasks: { generation }, containment } = session;
+    session.recordPlane(undeclaredRecord(plane, request, { generation, containment }, refusal));
+    return refused(refusal);
   }
 
   #restRoute(method: string, path: string): RestRoute | null {
