@@ -42,11 +42,11 @@ export function unixMs(nanoseconds: bigint): number {
 
 /** How `node:crypto` hashes, loaded at the first use. */
 type Hashing = Pick<typeof import("node:crypto"), "createHash">;
-let hashing: Promise<Hashing> | undefined;
+let loaded: Promise<Hashing> | undefined;
 
 /** The hashes of the platform, ten times as fast as those in JavaScript. */
 export function loadHashing(): Promise<Hashing> {
-  return hashing ??= import("node:crypto");
+  return loaded ??= import("node:crypto");
 }
 
 /**
@@ -59,45 +59,56 @@ export async function readExported(
   path: string,
   admit: Admit,
 ): Promise<ReadFile | PlaneRefusal<FileError>> {
-  const { maxBytes } = root.options;
-  const { createHash } = await loadHashing();
+  const hashing = await loadHashing();
   for (let admitted = SMALL_FILE_BYTES;;) {
-    const found = root.open();
-    if (found === null) return refusal("not_found", "the exported folder does not exist");
-    if (isRefusal(found)) return found;
-    using folder = found;
-    const judged = openJudged(folder, path, maxBytes);
-    if (isRefusal(judged)) return judged;
-    using file = judged.file;
-    const { size } = judged;
-    if (size > admitted) {
-      const room = admit(size);
-      if (room !== true) {
-        // Nothing is held while it waits: the file is opened anew, and may be another by then.
-        file.close();
-        if (!await room) return FULL;
-        admitted = size;
-        continue;
-      }
+    let wanted = admitted;
+    let room: ReturnType<Admit> = true;
+    const read = await readOnce(root, path, hashing, (size) => {
+      if (size <= admitted) return true;
+      wanted = size;
+      room = admit(size);
+      return room === true;
+    });
+    if (read !== "no_room") return read;
+    // Nothing is held while it waits: the file is opened anew then, and may be another.
+    if (!await room) return FULL;
+    admitted = wanted;
+  }
+}
+
+/** Opens and reads. @param fits Whether so many bytes may be read now. */
+async function readOnce(
+  root: ExportRoot,
+  path: string,
+  { createHash }: Hashing,
+  fits: (size: number) => boolean,
+): Promise<ReadFile | PlaneRefusal<FileError> | "no_room"> {
+  const found = root.open();
+  if (found === null) return refusal("not_found", "the exported folder does not exist");
+  if (isRefusal(found)) return found;
+  using folder = found;
+  const judged = openJudged(folder, path, root.options.maxBytes);
+  if (isRefusal(judged)) return judged;
+  using file = judged.file;
+  const { size, mtime } = judged;
+  if (!fits(size)) return "no_room";
+  try {
+    const hash = createHash("sha256");
+    const bytes = new Uint8Array(size);
+    let length = 0;
+    while (length < size) {
+      const piece = bytes.subarray(length, length + PIECE_BYTES);
+      const count = size <= SMALL_FILE_BYTES ? file.read(length, piece) : await file.readElsewhere(length, piece);
+      if (count === 0) break;
+      hash.update(piece.subarray(0, count));
+      length += count;
     }
-    try {
-      const hash = createHash("sha256");
-      const bytes = new Uint8Array(size);
-      let length = 0;
-      while (length < size) {
-        const piece = bytes.subarray(length, length + PIECE_BYTES);
-        const count = size <= SMALL_FILE_BYTES ? file.read(length, piece) : await file.readElsewhere(length, piece);
-        if (count === 0) break;
-        hash.update(piece.subarray(0, count));
-        length += count;
-      }
-      const served = length === size ? bytes : bytes.subarray(0, length);
-      return { bytes: served, mtimeMs: unixMs(judged.mtime), sha256: hash.digest("hex") };
-    } catch (error) {
-      if (isRootedError(error)) return refusal("io_error", `the file cannot be read: ${error.reason}`);
-      if (error instanceof RangeError) return refusal("io_error", "the file does not fit into memory");
-      throw error;
-    }
+    const served = length === size ? bytes : bytes.subarray(0, length);
+    return { bytes: served, mtimeMs: unixMs(mtime), sha256: hash.digest("hex") };
+  } catch (error) {
+    if (isRootedError(error)) return refusal("io_error", `the file cannot be read: ${error.reason}`);
+    if (error instanceof RangeError) return refusal("io_error", "the file does not fit into memory");
+    throw error;
   }
 }
 

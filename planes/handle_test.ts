@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import {
   decodePayloadUnverified,
@@ -25,9 +26,9 @@ const base64url = (text: string) =>
   new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
 const refusalOf = (result: ReturnType<typeof verify>) => "error" in result ? result.error : "ok";
 
-Deno.test("a token has the seed's form, and its code is what openssl computes", async () => {
+Deno.test("a token has the seed's form, and its code is what another library computes", async () => {
   const bytes = crypto.getRandomValues(new Uint8Array(32));
-  const hex = bytes.toHex();
+  const secret = bytes.slice();
   using key = PeerMintKey.of(bytes);
   for (const [audience, p] of [[AUDIENCE, "report.md"], ["a@[::1]:1", 'dir/ä "quoted" 😀.txt'], ["x", ""]] as const) {
     const minted = payload({ p });
@@ -37,17 +38,8 @@ Deno.test("a token has the seed's form, and its code is what openssl computes", 
     assert.deepEqual(rest, []);
     const json = new TextDecoder().decode(Uint8Array.fromBase64(segment!, { alphabet: "base64url" }));
     assert.equal(json, JSON.stringify({ v: 1, iss: minted.iss, p, exp: minted.exp, n: minted.n }));
-    const openssl = new Deno.Command("openssl", {
-      args: ["dgst", "-sha256", "-mac", "HMAC", "-macopt", `hexkey:${hex}`, "-binary"],
-      stdin: "piped",
-      stdout: "piped",
-    }).spawn();
-    const input = openssl.stdin.getWriter();
-    await input.write(new TextEncoder().encode(`murmur-peer-handle-v1\x1f${segment}\x1f${audience}`));
-    await input.close();
-    const { stdout, success } = await openssl.output();
-    assert.ok(success);
-    assert.equal(code, stdout.toBase64({ alphabet: "base64url", omitPadding: true }));
+    const expected = createHmac("sha256", secret).update(`murmur-peer-handle-v1\x1f${segment}\x1f${audience}`);
+    assert.equal(code, expected.digest("base64url"));
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token))).toHex();
     assert.equal(handleId(token), digest.slice(0, 16));
     assert.deepEqual(verify(key, token, audience, NOW), { payload: minted });
