@@ -16,8 +16,6 @@ export interface PlaneRequest {
   readonly rawPath: string;
   /** What `x-murmur-audience` says; `null` without it. */
   readonly audience: string | null;
-  /** Settles when the server is done with the answer. */
-  readonly completed: () => Promise<void>;
 }
 
 /** The line of a trace that a request to a plane leaves (spec trace 6.8). */

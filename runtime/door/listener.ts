@@ -61,9 +61,6 @@ export interface Listener {
 
 type HeaderList = [string, string][];
 
-/** Tells when the server is done with an answer. */
-type Delivery = Pick<Deno.ServeHandlerInfo, "completed">;
-
 const JSON_HEADERS: HeaderList = [["content-type", "application/json"], ["connection", "close"]];
 const JSON_ANSWER: ResponseInit = { headers: JSON_HEADERS };
 const NOT_FOUND: ResponseInit = { status: 404, headers: [["content-length", "0"], ["connection", "close"]] };
@@ -140,7 +137,7 @@ export function openListener(options: ListenerOptions): Listener {
       port: port ?? 0,
       onListen: () => {},
       onError: () => new Response(null, { status: 500 }),
-    }, (request, info) => door.answer(request, info));
+    }, (request) => door.answer(request));
   } catch (cause) {
     if (cause instanceof Deno.errors.AddrInUse && port !== null) {
       throw new MurError("E-RUN-010", `port ${port} is already in use (network.internal_port)`, {
@@ -206,17 +203,17 @@ class Door {
     for (const stream of [...this.#streams]) stream.cut();
   }
 
-  answer(request: Request, info: Delivery): Response | Promise<Response> {
+  answer(request: Request): Response | Promise<Response> {
     const { headers } = request;
     const verdict = guardRequest(headers, this.#rules);
     if (verdict.refusal !== null) return refused({ status: 403, ...verdict.refusal });
     const target = rawTarget(request.url);
-    if (verdict.origin === null) return this.#admit(request, info, target);
-    return this.#answerPage(request, info, target, verdict.origin);
+    if (verdict.origin === null) return this.#admit(request, target);
+    return this.#answerPage(request, target, verdict.origin);
   }
 
   /** The same for a page of a listed origin, which needs leave to read the answer. The planes give none. */
-  async #answerPage(request: Request, info: Delivery, target: string, origin: string): Promise<Response> {
+  async #answerPage(request: Request, target: string, origin: string): Promise<Response> {
     const methods = request.method === "OPTIONS" ? this.#methodsOf(target) : [];
     if (methods.length > 0) {
       return new Response(null, {
@@ -224,7 +221,7 @@ class Door {
         headers: preflightHeaders(origin, methods.join(", ")).map(([name, value]): [string, string] => [name, value]),
       });
     }
-    const response = await this.#admit(request, info, target);
+    const response = await this.#admit(request, target);
     const plane = planeOf(rawPath(target));
     if (plane !== "peer_plane" && plane !== "operator_plane") {
       for (const [name, value] of pageHeaders(origin)) response.headers.set(name, value);
@@ -238,14 +235,14 @@ class Door {
     return ["GET", "POST"].filter((method) => this.#restRoute(method, rawPath(target)) !== null);
   }
 
-  #admit(request: Request, info: Delivery, target: string): Response | Promise<Response> {
+  #admit(request: Request, target: string): Response | Promise<Response> {
     const { headers, method } = request;
     const { session, tokens } = this.#options;
     const isRpc = method === "POST" && target === "/";
     if (isRpc && !isMediaType(headers.get("content-type"), "application/json")) return new Response(null, NOT_FOUND);
     const path = rawPath(target);
     const plane = isRpc ? null : planeOf(path);
-    if (plane === "peer_plane") return this.#plane(plane, request, info, path);
+    if (plane === "peer_plane") return this.#plane(plane, request, path);
     if (plane === "control") return new Response(null, NOT_FOUND);
     if (method === "GET" && path === CARD_PATH) {
       return new Response(JSON.stringify(session.publicCard()), JSON_ANSWER);
@@ -261,7 +258,7 @@ class Door {
     }
     if (plane === "operator_plane") {
       const refusal = refuseScope(caller, "resources/files", session.capsule);
-      return refusal === null ? this.#plane(plane, request, info, path) : refused(refusal);
+      return refusal === null ? this.#plane(plane, request, path) : refused(refusal);
     }
     if (isRpc) return this.#work(request, caller, true, ({ rpc }, call) => rpc.answer(call));
     const route = this.#restRoute(method, path);
@@ -273,14 +270,13 @@ class Door {
   async #plane(
     plane: "peer_plane" | "operator_plane",
     { method, headers }: Request,
-    info: Delivery,
     rawPath: string,
   ): Promise<Response> {
     await this.#ready.promise;
     const { session } = this.#options;
     const { planes } = session;
     const audience = headers.get("x-murmur-audience");
-    const request: PlaneRequest = { method, rawPath, audience, completed: () => info.completed };
+    const request: PlaneRequest = { method, rawPath, audience };
     if (plane === "peer_plane" && planes?.peer) return planes.answerPeer(request);
     if (plane === "operator_plane" && planes?.operator) return planes.answerOperator(request);
     const refusal = refusePlane(plane, method);

@@ -42,7 +42,8 @@ export function piecewiseBody(bytes: Uint8Array<ArrayBuffer>, options: Piecewise
     start: (controller) => void (open = controller),
     pull: (controller) => {
       clearTimeout(timer);
-      controller.enqueue(bytes.subarray(at, at + pieceBytes));
+      // A copy, since the server may hold a piece for a reader that takes nothing, and would hold all of the bytes with it.
+      controller.enqueue(bytes.slice(at, at + pieceBytes));
       at += pieceBytes;
       if (at < bytes.length) {
         timer = setTimeout(cut, stallMs);

@@ -64,7 +64,6 @@ export class PlaneEndpoint implements ServedPlanes {
     const plane = this.#options.operator!;
     const { method, rawPath } = request;
     return this.#serve(
-      request,
       (admit) =>
         rawPath === LISTING_PATH
           ? answerListing(plane, method, () => this.#listings.take(1, this.#options.roomMs), admit)
@@ -73,7 +72,7 @@ export class PlaneEndpoint implements ServedPlanes {
   }
 
   answerPeer(request: PlaneRequest): Promise<Response> {
-    return this.#serve(request, (admit) => handlePeerRequest(this.#options.peer!, request, admit));
+    return this.#serve((admit) => handlePeerRequest(this.#options.peer!, request, admit));
   }
 
   /** Turns away who waits and breaks off what is being written. */
@@ -84,7 +83,6 @@ export class PlaneEndpoint implements ServedPlanes {
   }
 
   async #serve(
-    { completed }: PlaneRequest,
     answer: (admit: Admit) => Promise<PlaneAnswer<OperatorRecord | RedeemRecord>>,
   ): Promise<Response> {
     let room: Room | null = null;
@@ -103,7 +101,7 @@ export class PlaneEndpoint implements ServedPlanes {
       const { status, headers, body, record } = await answer(admit);
       this.#options.record(record);
       if (typeof body === "string" || body.length <= SMALL_FILE_BYTES) return new Response(body, { status, headers });
-      const stream = this.#stream(body, completed(), room);
+      const stream = this.#stream(body, room);
       handedOver = true;
       return new Response(stream, { status, headers: [...headers, ["content-length", String(body.length)]] });
     } finally {
@@ -111,24 +109,19 @@ export class PlaneEndpoint implements ServedPlanes {
     }
   }
 
-  /** Writes a body and gives its room back once the server is done with it. */
-  #stream(
-    bytes: Uint8Array<ArrayBuffer>,
-    completed: Promise<void>,
-    room: Room | null,
-  ): ReadableStream<Uint8Array<ArrayBuffer>> {
+  /** Writes a body and gives its room back once all of it was handed over, or nobody takes it any more. */
+  #stream(bytes: Uint8Array<ArrayBuffer>, room: Room | null): ReadableStream<Uint8Array<ArrayBuffer>> {
     const { stream, cut } = piecewiseBody(bytes, {
       pieceBytes: PIECE_BYTES,
       stallMs: this.#options.stallMs,
-      ended: () => this.#cuts.delete(cut),
+      ended: () => {
+        this.#cuts.delete(cut);
+        // The memory is given back now, not when the collector finds it.
+        bytes.buffer.transfer(0);
+        room?.release();
+      },
     });
     this.#cuts.add(cut);
-    const gone = () => {
-      // The memory is given back now, not when the collector finds it.
-      bytes.buffer.transfer(0);
-      room?.release();
-    };
-    completed.then(gone, gone);
     return stream;
   }
 }
