@@ -78,11 +78,11 @@ export class ExportRoot {
     this.options = options;
   }
 
-  /** Opens the folder as it is now; `null` when there is none. */
-  open(): OpenExport | PlaneRefusal<FileError> | null {
+  /** Opens the folder as it is now; `null` when there is none. Whoever called disposes of it. */
+  open(): { readonly folder: OpenExport } | PlaneRefusal<FileError> | null {
     const { workdir, root, symlinks } = this.options;
     try {
-      return new OpenExport(reach(workdir, root, symlinks, (path) => workdir.openDir(path)), this.options);
+      return { folder: new OpenExport(reach(workdir, root, symlinks, (path) => workdir.openDir(path)), this.options) };
     } catch (error) {
       const refused = refusalOf(error, workdir, root, symlinks);
       return refused.error === "not_found" || refused.error === "not_a_regular_file" ? null : refused;
@@ -180,7 +180,7 @@ export class OpenExport implements Disposable {
 export function judgeExportRoot(workdir: RootedDir, root: string, field: string, place: SourcePlace | undefined): void {
   const opened = new ExportRoot({ workdir, root, maxBytes: 0, symlinks: "followed-inside" }).open();
   if (opened === null) return;
-  if (opened instanceof OpenExport) return opened[Symbol.dispose]();
+  if ("folder" in opened) return opened.folder[Symbol.dispose]();
   throw new MurError("E-CAP-007", `${field} '${root}' leads out of the work folder ${workdir.path}`, {
     hint: "name a folder inside the work folder, or remove the symbolic link that leads out",
     ...(place === undefined ? {} : { place }),

@@ -86,7 +86,7 @@ async function readOnce(
   const found = root.open();
   if (found === null) return refusal("not_found", "the exported folder does not exist");
   if (isRefusal(found)) return found;
-  using folder = found;
+  using folder = found.folder;
   const judged = openJudged(folder, path, root.options.maxBytes);
   if (isRefusal(judged)) return judged;
   using file = judged.file;

@@ -83,7 +83,7 @@ export async function listExported(
   const opened = root.open();
   if (opened === null) return [];
   if (isRefusal(opened)) return opened;
-  using folder = opened;
+  using folder = opened.folder;
   const slices = new Slices(budgetMs);
   const late = refusal("io_error", `the listing took longer than ${Math.round(budgetMs / 1_000)} s`);
   const buffer = new Uint8Array(PIECE_BYTES);
@@ -95,9 +95,8 @@ export async function listExported(
       if (kind === "directory") directories.push(path);
       if (kind !== "file" && (kind !== "symlink" || root.options.symlinks === "refused")) continue;
       if (slices.over && !await slices.next()) return late;
-      const found = openListed(folder, path, kind === "symlink");
-      if (found === null) continue;
-      using file = found;
+      using file = openListed(folder, path, kind === "symlink");
+      if (file === null) continue;
       try {
         const { size, mtime } = file.stat();
         const hash = createHash("sha256");

@@ -164,7 +164,7 @@ export function resolveShared(
   const found = root.open();
   if (found === null) return refusal("not_found", "the exported folder does not exist");
   if (isRefusal(found)) return found;
-  using folder = found;
+  using folder = found.folder;
   const judged = openJudged(folder, requested.path, root.options.maxBytes);
   if (isRefusal(judged)) return judged;
   using file = judged.file;
