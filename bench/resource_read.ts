@@ -147,10 +147,21 @@ export async function run(): Promise<BenchResult> {
       if (!success) throw new Error(`${name} from ${port}: ${new TextDecoder().decode(stderr)}`);
       return Number(new TextDecoder().decode(stdout));
     };
+    // First of all, while the session has done nothing that needed memory.
+    const before = session.residentMb();
+    const peak = await peakOf(session, load(session.port, "large", LARGE_BYTES, CROWD, CROWD_MS));
+    const figures: Figure[] = [
+      { what: `memory before ${CROWD} readers of 10 MiB at once`, value: before, unit: "MB" },
+      {
+        what: `what they add at most (room for ${PLANE_BUDGET_BYTES >> 20} MiB of files)`,
+        value: peak - before,
+        unit: "MB",
+        atMost: 160,
+      },
+    ];
     await using bare = await startBare(directory, root);
     await using nginx = await startNginx(directory, root);
     if (nginx === null) console.error("resource-read: nginx is not installed, its figures are left out");
-    const figures: Figure[] = [];
     for (const [name, size, budget] of [["small", SMALL_BYTES, 0.7], ["large", LARGE_BYTES, 0.5]] as const) {
       const rounds: { readonly own: number; readonly bare: number; readonly nginx: number }[] = [];
       // One round to warm up, then turn by turn, so that what else the machine does hits all of them.
@@ -184,17 +195,6 @@ export async function run(): Promise<BenchResult> {
         });
       }
     }
-    const before = session.residentMb();
-    const peak = await peakOf(session, load(session.port, "large", LARGE_BYTES, CROWD, CROWD_MS));
-    figures.push(
-      { what: `memory before ${CROWD} readers of 10 MiB at once`, value: before, unit: "MB" },
-      {
-        what: `what they add at most (room for ${PLANE_BUDGET_BYTES >> 20} MiB of files)`,
-        value: peak - before,
-        unit: "MB",
-        atMost: 160,
-      },
-    );
     return { name: "resource reads (a connection each)", figures };
   } finally {
     await Deno.remove(directory, { recursive: true });
