@@ -5,6 +5,7 @@
  * @module
  */
 import type { CapsuleManifest } from "../../artifact/manifest/capsule_manifest.ts";
+import { DEFAULT_PEER_TTL_SECONDS } from "../../artifact/manifest/exports_block.ts";
 import { normalWorkdirPath, workdirPathCovers } from "../../artifact/workdir_path.ts";
 import { createHttpClient, type HttpClient } from "../../base/http_client.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
@@ -26,9 +27,6 @@ import type { SecondTraceWriter } from "../trace/trace_writer.ts";
 import { replacedWorkdir, type SessionDirectories } from "./session_directories.ts";
 import type { RuntimeTool } from "./session_tools.ts";
 import { proxyOf, type StagedSession } from "./stage_session.ts";
-
-/** Life of a handle where `exports.peer_files.max_ttl` is not written, in seconds. */
-const DEFAULT_TTL_SECONDS = 60 * 60;
 
 /** What the planes of a session are made with. */
 export interface SessionPlanesOptions {
@@ -73,7 +71,7 @@ export class SessionPlanes {
       sessionId,
       key: this.#key!,
       root: rootOf(peerFiles),
-      maxTtlSeconds: peerFiles.maxTtlSeconds ?? DEFAULT_TTL_SECONDS,
+      maxTtlSeconds: peerFiles.maxTtlSeconds ?? DEFAULT_PEER_TTL_SECONDS,
       containment: achieved,
       generation,
       now: Date.now,
