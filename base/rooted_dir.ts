@@ -146,6 +146,14 @@ export class RootedFile implements Disposable {
     }
   }
 
+  /** As {@linkcode read} in another thread, for pieces that would hold this one up. The file stays open until it settles. */
+  async readElsewhere(offset: number, buffer: Uint8Array<ArrayBuffer>): Promise<number> {
+    const count = await this.#c.preadElsewhere(this.#fd, buffer, offset);
+    if (count >= 0) return count;
+    // Tells why, or succeeds after a signal.
+    return this.read(offset, buffer);
+  }
+
   /**
    * The whole file.
    *

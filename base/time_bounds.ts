@@ -19,6 +19,12 @@ export interface TimeBounds {
   readonly doorBody: number;
   /** Between two comments that keep a stream of the door from looking idle (spec door 12.7). */
   readonly doorHeartbeat: number;
+  /** How long a large file of a plane waits for room in memory before it is refused. */
+  readonly planeRoom: number;
+  /** Longest time in which a plane hashes the files of one listing. */
+  readonly planeListing: number;
+  /** Silence of a peer while its card or a file of its is fetched. */
+  readonly peerSilence: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -73,6 +79,9 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   doorDrain: 500,
   doorBody: 30_000,
   doorHeartbeat: 15_000,
+  planeRoom: 10_000,
+  planeListing: 60_000,
+  peerSilence: 30_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,

@@ -20,6 +20,9 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "egress": () => import("./egress.ts"),
   "door-calls": () => import("./door_calls.ts"),
   "door-streams": () => import("./door_streams.ts"),
+  "resource-read": () => import("./resource_read.ts"),
+  "resource-list": () => import("./resource_list.ts"),
+  "handles": () => import("./handles.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

@@ -24,6 +24,7 @@ import { COMPLETE_ARGUMENT, type Shell, SHELLS } from "./completions.ts";
 import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
 import type { CliContext } from "./context.ts";
 import type { DoctorFlags } from "./doctor.ts";
+import type { FilesFlags } from "./files.ts";
 import type { InstallFlags } from "./install.ts";
 import type { ListFlags } from "./list.ts";
 import type { NewCapsuleFlags } from "./new.ts";
@@ -574,6 +575,29 @@ const sendRoute = buildCommand<SendFlags, [session: string, text: string], MurCo
   },
 });
 
+const filesRoute = buildCommand<FilesFlags, [session: string, path?: string], MurContext>({
+  loader: loading(async () => {
+    const { files } = await import("./files.ts");
+    return (context, flags, session, path) => files(context, flags, session, path);
+  }),
+  parameters: {
+    flags: {
+      output: option("Write the file there instead of to stdout", "file"),
+      json: toggle("Print one JSON object: the listing, or with -o what was fetched"),
+    },
+    aliases: { o: "output" },
+    positional: {
+      kind: "tuple",
+      parameters: [RUNNING_SESSION, positional("File to fetch; without one they are listed", "path")],
+    },
+  },
+  docs: {
+    brief: "List or fetch the files a running session exports",
+    fullDescription: "Reads exports.files through the session's door; the agent is not disturbed. A fetched file is " +
+      "compared with the hash it came with.",
+  },
+});
+
 const newRoutes = buildRouteMap({
   routes: {
     capsule: buildCommand<NewCapsuleFlags, [name: string], MurContext>({
@@ -738,6 +762,7 @@ const routes = buildRouteMap({
     cancel: cancelRoute,
     stop: stopRoute,
     token: tokenRoute,
+    files: filesRoute,
     build: buildRoute,
     publish: publishRoute,
     install: installRoute,

@@ -197,7 +197,12 @@ export function sameWorkdir(directories: SessionDirectories): void {
   } finally {
     now.close();
   }
-  throw new MurError("E-IO-003", `the work folder ${directories.paths.workdir} is not the directory that was staged`, {
+  throw replacedWorkdir(directories.paths.workdir);
+}
+
+/** The error for a work folder in whose place another directory was put. */
+export function replacedWorkdir(path: string): MurError {
+  return new MurError("E-IO-003", `the work folder ${path} is not the directory that was staged`, {
     hint: "launch again once nothing replaces it",
   });
 }
