@@ -71,7 +71,7 @@ export class StoreRegistry implements Registry {
   }
 
   async #read(key: string, name: string, version: string): Promise<JudgedArtifact> {
-    const { findArtifact } = await import("./find_artifact.ts");
+    const { findArtifact } = await loadFindArtifact();
     const { paths, read } = await findArtifact(this.#root, name, version);
     const stamp = stampOf(paths);
     const artifact = await read();
@@ -82,6 +82,12 @@ export class StoreRegistry implements Registry {
     }
     return artifact;
   }
+}
+
+/** Loads what reads archives and manifests. */
+export function loadFindArtifact(): Promise<typeof import("./find_artifact.ts")> {
+  // Written out, it would be parsed when the daemon starts.
+  return import(new URL("./find_artifact.ts", import.meta.url).href);
 }
 
 /** Identity, size and times of files; `null` when one is not there, or changed too lately for its times to tell. */
