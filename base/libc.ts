@@ -245,6 +245,7 @@ const SYS = {
   pipe2: ARM ? 59 : 293,
   renameat2: ARM ? 276 : 316,
   statx: ARM ? 291 : 332,
+  pidfd_open: 434,
   close_range: 436,
   openat2: 437,
 } as const;
@@ -426,6 +427,11 @@ export class Libc {
   /** Signal 0 only asks whether the process exists; a negative pid names a process group. */
   kill(pid: number, signal: number): number {
     return this.#result(this.#c.call(SYS.kill, pid, signal, 0, 0, 0));
+  }
+
+  /** A close-on-exec descriptor that stands for a process, whoever bears its pid later; readable once it has ended. */
+  pidfdOpen(pid: number): number {
+    return this.#result(this.#c.call(SYS.pidfd_open, pid, 0, 0, 0, 0));
   }
 
   fcntl(fd: number, command: number, argument = 0): number {

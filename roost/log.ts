@@ -21,6 +21,9 @@ export interface Log {
 /** Most text that waits to be written, in characters. */
 const MAX_WAITING = 256 * 1024;
 
+/** How long lines are gathered, in milliseconds. */
+const GATHER_MS = 5;
+
 /** What a terminal might act on that JSON leaves as it is. */
 const UNPRINTABLE = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
@@ -32,8 +35,8 @@ export function createLog(sink: LogSink, now: () => Date = () => new Date()): Lo
   let writing: Promise<void> | null = null;
 
   async function write(): Promise<void> {
-    // One turn of the event loop makes one write.
-    await null;
+    // Many requests make one write.
+    await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
     while (waiting !== "") {
       const text = waiting;
       waiting = "";

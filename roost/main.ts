@@ -9,12 +9,12 @@ import { murmurHomeAt } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
 import { derivedCeiling, parseArguments } from "./arguments.ts";
+import { countRunning, type StartCount } from "./count_running.ts";
 import { answerAtFront, pathOf, refused } from "./front.ts";
 import { type HttpAnswer, type HttpHandler, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
 import { createLog, type Log } from "./log.ts";
 import type { RefereeOptions } from "./open_referee.ts";
 import type { Referee } from "./referee.ts";
-import { RunningCensus } from "./running_census.ts";
 
 /** When a daemon that nobody asked anything loads what decides, in milliseconds after its start. */
 const WARM_UP_MS = 1_000;
@@ -66,11 +66,10 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const home = murmurHomeAt(homePath);
   const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);
 
-  const census = new RunningCensus(home.running);
   const started = performance.now();
-  let count: ReturnType<RunningCensus["count"]>;
+  let count: StartCount;
   try {
-    count = census.count();
+    count = countRunning(home.running);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);
@@ -92,7 +91,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const handler = answering({
     bounds: { maxDepth, maxConcurrent, maxLiveCapsules },
     found,
-    census,
+    runningPath: home.running,
     registryPath: registryPath === null ? home.artifacts : absolute(registryPath),
     spawnAllow: new Set(spawnAllow),
     log: log.event,

@@ -3,21 +3,31 @@
  *
  * @module
  */
+import type { RecordedSession } from "./count_running.ts";
 import { type DelegationBounds, Ledger } from "./ledger.ts";
 import { Referee, type RefereeParts } from "./referee.ts";
 import { loadFindArtifact, StoreRegistry } from "./registry.ts";
+import { RunningCensus } from "./running_census.ts";
 
 /** What the operator set and the start found. */
-export interface RefereeOptions extends Pick<RefereeParts, "census" | "spawnAllow" | "log"> {
+export interface RefereeOptions extends Pick<RefereeParts, "spawnAllow" | "log"> {
   readonly bounds: DelegationBounds;
-  /** Ids of the sessions that were found running. */
-  readonly found: readonly string[];
+  /** Sessions that were found running. */
+  readonly found: readonly RecordedSession[];
+  /** Absolute path of the running-capsule records. */
+  readonly runningPath: string;
   /** Absolute path of the registry. */
   readonly registryPath: string;
 }
 
 /** A referee that is ready: what reads manifests is loaded too. */
-export async function openReferee({ bounds, found, registryPath, ...parts }: RefereeOptions): Promise<Referee> {
+export async function openReferee(options: RefereeOptions): Promise<Referee> {
+  const { bounds, found, runningPath, registryPath, ...parts } = options;
   await loadFindArtifact();
-  return new Referee({ ...parts, ledger: new Ledger(bounds, found), registry: new StoreRegistry(registryPath) });
+  return new Referee({
+    ...parts,
+    ledger: new Ledger(bounds, found.map(({ session_id }) => session_id)),
+    registry: new StoreRegistry(registryPath),
+    census: new RunningCensus(runningPath, found),
+  });
 }

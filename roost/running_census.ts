@@ -1,28 +1,32 @@
 /**
- * The evidence of `~/.murmur/running`: which capsules run on this host when the daemon starts, and which sessions have died
+ * The evidence of `~/.murmur/running` about sessions that may have died: those found at the start, and those that registered
  * since (seed roost "Capsules running at startup"; spec roost 2.3, 4.1 rule 3). Nothing is ever written there.
+ *
+ * Asked before every decision, so it costs as little as the evidence allows: the records are read again only when the
+ * directory has changed, and one call of the kernel tells of all processes.
  *
  * @module
  */
-import { readProcess } from "../base/process_identity.ts";
-import { parseRunningRecord, peekRunningDirectory, type RunningRecord } from "../base/running_record.ts";
+import { ProcessWatch } from "../base/process_watch.ts";
+import { parseRunningRecord } from "../base/running_record.ts";
+import type { RecordedSession } from "./count_running.ts";
 
-/** A process as a record names it. */
-type RecordedProcess = Pick<RunningRecord, "pid" | "process_start">;
-
-/** What the count at the start found. */
-export interface StartCount {
-  /** Sessions that are counted. */
-  readonly found: readonly string[];
-  /** Every `.json` file that was read, parseable or not. */
-  readonly read: number;
-  /** Records whose capsule is gone. */
-  readonly stale: number;
-  /** Files that hold no record, or one of an older format. */
-  readonly unreadable: number;
+/** A record as it was read, and which file that was. */
+interface SeenRecord {
+  readonly pid: number;
+  readonly start: string;
+  readonly file: FileIdentity | null;
 }
 
-/** Sessions that were found to be gone. */
+/** Tells one state of a file from another. */
+interface FileIdentity {
+  readonly dev: number;
+  readonly ino: number | null;
+  readonly modified: number;
+  readonly changed: number;
+}
+
+/** Sessions that are gone. */
 export interface Gone {
   readonly found: readonly string[];
   readonly registered: readonly string[];
@@ -33,91 +37,147 @@ const NOBODY: Gone = { found: [], registered: [] };
 /** Ids that may name a record; any other has none. */
 const RECORD_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
+/** Largest record, in bytes. */
+const MAX_RECORD_BYTES = 1 << 20;
+
+/**
+ * How long after a change, in milliseconds, another may leave the same times: on file systems that keep parts of seconds,
+ * and on those that keep none.
+ */
+const RACY_MS = { fine: 100, coarse: 2_500 };
+
 /** The census of one running directory. */
-export class RunningCensus {
+export class RunningCensus implements Disposable {
   readonly #dir: string;
-  readonly #found = new Map<string, RecordedProcess>();
-  /** Registered sessions that run, with the process their record named; `null` while none was seen. */
-  readonly #registered = new Map<string, RecordedProcess | null>();
+  readonly #processes: ProcessWatch;
+  /** Sessions found at the start that have not registered, as their records named them. */
+  readonly #found = new Map<string, RecordedSession>();
+  /** Registered sessions that run, with their record; `null` while none was seen. */
+  readonly #registered = new Map<string, SeenRecord | null>();
+  /** The directory as it was when all records of registered sessions were read; `null` when they have to be again. */
+  #settled: FileIdentity | null = null;
 
-  constructor(dir: string) {
+  constructor(dir: string, found: readonly RecordedSession[], processes: ProcessWatch = new ProcessWatch()) {
     this.#dir = dir;
-  }
-
-  /**
-   * Counts what runs now.
-   *
-   * @throws {MurError} `E-RUN-028` when the directory cannot be listed; its cause is the system's.
-   */
-  count(): StartCount {
-    const { records, older, unreadable } = peekRunningDirectory(this.#dir);
-    let stale = 0;
-    for (const { session_id, pid, process_start } of records) {
-      if (readProcess(pid, process_start).state === "gone") stale++;
-      else this.#found.set(session_id, { pid, process_start });
+    this.#processes = processes;
+    for (const session of found) {
+      this.#found.set(session.session_id, session);
+      processes.watch(session.session_id, { pid: session.pid, start: session.process_start });
     }
-    return {
-      found: [...this.#found.keys()],
-      read: records.length + older.length + unreadable.length,
-      stale,
-      unreadable: older.length + unreadable.length,
-    };
   }
 
   /** A session registers: from now on its own record tells of it. */
   register(id: string): void {
-    this.#registered.set(id, this.#found.get(id) ?? null);
+    const noted = this.#found.get(id);
     this.#found.delete(id);
+    this.#registered.set(id, noted === undefined ? null : { pid: noted.pid, start: noted.process_start, file: null });
+    this.#settled = null;
   }
 
   /** A session has ended. */
   forget(id: string): void {
     this.#registered.delete(id);
+    this.#processes.forget(id);
   }
 
   /** Looks again, and forgets whom it names. */
   gone(): Gone {
     if (this.#found.size === 0 && this.#registered.size === 0) return NOBODY;
+    const lost = this.#registered.size === 0 ? [] : this.#lostRecords();
+    for (const id of lost) this.forget(id);
+    const ended = this.#processes.gone();
+    if (lost.length === 0 && ended.length === 0) return NOBODY;
     const found: string[] = [];
-    for (const [id, process] of this.#found) {
-      if (readProcess(process.pid, process.process_start).state !== "gone") continue;
-      this.#found.delete(id);
-      found.push(id);
+    for (const id of ended) {
+      if (this.#registered.delete(id)) lost.push(id);
+      else if (this.#found.delete(id)) found.push(id);
     }
-    const registered: string[] = [];
+    return { found, registered: lost };
+  }
+
+  [Symbol.dispose](): void {
+    this.#processes[Symbol.dispose]();
+  }
+
+  /** Registered sessions whose record was there and is gone, or names another process. */
+  #lostRecords(): string[] {
+    const now = Date.now();
+    const directory = identityOf(this.#dir);
+    if (directory === "unreadable") return [];
+    if (directory !== null && this.#settled !== null && sameIdentity(directory, this.#settled)) return [];
+    const lost: string[] = [];
+    const names = directory === null ? NO_NAMES : namesIn(this.#dir);
+    // What cannot be listed proves nothing.
+    if (names === null) return [];
+    let settled = directory !== null && isPast(directory, now);
     for (const [id, seen] of this.#registered) {
-      if (!this.#hasDied(id, seen)) continue;
-      this.#registered.delete(id);
-      registered.push(id);
+      // A listing may miss what is replaced meanwhile; what was seen is looked at by its name.
+      if (!RECORD_ID.test(id) || (seen === null && !names.has(`${id}.json`))) continue;
+      const path = `${this.#dir}/${id}.json`;
+      const file = identityOf(path);
+      if (file === null) {
+        if (seen !== null) lost.push(id);
+        continue;
+      }
+      if (file !== "unreadable" && seen?.file && sameIdentity(file, seen.file)) continue;
+      const record = file === "unreadable" ? null : readRecord(path, id);
+      if (record === null) {
+        settled = false;
+        continue;
+      }
+      if (seen !== null && (record.pid !== seen.pid || record.start !== seen.start)) {
+        lost.push(id);
+        continue;
+      }
+      const known = file !== "unreadable" && isPast(file, now) ? file : null;
+      this.#registered.set(id, { ...record, file: known });
+      // A session found at the start is watched already.
+      if (seen === null) this.#processes.watch(id, record);
     }
-    return { found, registered };
-  }
-
-  #hasDied(id: string, seen: RecordedProcess | null): boolean {
-    const record = this.#read(id);
-    // What cannot be read proves nothing.
-    if (record === "unreadable") return seen !== null && isGone(seen);
-    if (record === "absent") return seen !== null;
-    if (seen === null) this.#registered.set(id, record);
-    else if (record.pid !== seen.pid || record.process_start !== seen.process_start) return true;
-    return isGone(record);
-  }
-
-  #read(id: string): RecordedProcess | "absent" | "unreadable" {
-    if (!RECORD_ID.test(id)) return "absent";
-    let text: string;
-    try {
-      text = Deno.readTextFileSync(`${this.#dir}/${id}.json`);
-    } catch (error) {
-      return error instanceof Deno.errors.NotFound ? "absent" : "unreadable";
-    }
-    const parsed = parseRunningRecord(text);
-    if (parsed.kind === "unreadable" || parsed.record.session_id !== id) return "unreadable";
-    const { pid, process_start } = parsed.record;
-    return { pid, process_start };
+    this.#settled = settled ? directory : null;
+    return lost;
   }
 }
 
-function isGone({ pid, process_start }: RecordedProcess): boolean {
-  return readProcess(pid, process_start).state === "gone";
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+/** Identity and times of a file; `null` when there is none. */
+function identityOf(path: string): FileIdentity | "unreadable" | null {
+  try {
+    const { dev, ino, mtime, ctime } = Deno.lstatSync(path);
+    return { dev, ino, modified: mtime?.getTime() ?? NaN, changed: ctime?.getTime() ?? NaN };
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound ? null : "unreadable";
+  }
+}
+
+function sameIdentity(a: FileIdentity, b: FileIdentity): boolean {
+  return a.ino === b.ino && a.modified === b.modified && a.changed === b.changed && a.dev === b.dev;
+}
+
+/** Whether a later change is sure to leave other times. */
+function isPast({ modified, changed }: FileIdentity, now: number): boolean {
+  const latest = Math.max(modified, changed);
+  return latest + (latest % 1_000 === 0 ? RACY_MS.coarse : RACY_MS.fine) < now;
+}
+
+function namesIn(dir: string): ReadonlySet<string> | null {
+  try {
+    return new Set(Deno.readDirSync(dir).map(({ name }) => name));
+  } catch {
+    return null;
+  }
+}
+
+/** The process a record names; `null` when the file cannot be read or holds no record of the session. */
+function readRecord(path: string, id: string): { readonly pid: number; readonly start: string } | null {
+  try {
+    const { isFile, size } = Deno.lstatSync(path);
+    if (!isFile || size > MAX_RECORD_BYTES) return null;
+    const parsed = parseRunningRecord(Deno.readTextFileSync(path));
+    if (parsed.kind === "unreadable" || parsed.record.session_id !== id) return null;
+    return { pid: parsed.record.pid, start: parsed.record.process_start };
+  } catch {
+    return null;
+  }
 }
