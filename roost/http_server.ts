@@ -79,23 +79,20 @@ const FIRST_BUFFER = 2_048;
 const MAX_LINGER_BYTES = 1 << 20;
 const LINGER_MS = 1_000;
 
-// deno-lint-ignore no-control-regex
-const NOT_ASCII = /[^\x00-\x7f]/;
+/** Room for the head of an answer. */
+const ANSWER_HEAD = 160;
 
 /** The bytes of an answer. @param headOnly To a `HEAD` request the body is only announced. */
 export function answerBytes({ status, body }: HttpAnswer, keepAlive: boolean, headOnly = false): Uint8Array {
-  const content = NOT_ASCII.test(body) ? encoder.encode(body) : null;
-  const head = `HTTP/1.1 ${status} ${
-    REASONS[status] ?? "Unknown"
-  }\r\ncontent-type: application/json\r\ncontent-length: ${content?.length ?? body.length}\r\n${
-    keepAlive ? "" : "connection: close\r\n"
-  }\r\n`;
-  if (headOnly) return encoder.encode(head);
-  if (content === null) return encoder.encode(head + body);
-  const bytes = new Uint8Array(head.length + content.length);
-  encoder.encodeInto(head, bytes);
-  bytes.set(content, head.length);
-  return bytes;
+  const bytes = new Uint8Array(ANSWER_HEAD + 3 * body.length);
+  const { written } = encoder.encodeInto(body, bytes.subarray(ANSWER_HEAD));
+  const head =
+    `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\ncontent-length: ` +
+    `${written}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
+  // It ends where the body begins.
+  const start = ANSWER_HEAD - head.length;
+  encoder.encodeInto(head, bytes.subarray(start, ANSWER_HEAD));
+  return bytes.subarray(start, headOnly ? ANSWER_HEAD : ANSWER_HEAD + written);
 }
 
 /** Accepts connections on a listener. The listener belongs to the server from now on. */

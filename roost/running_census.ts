@@ -7,23 +7,15 @@
  *
  * @module
  */
+import { FileStamp } from "../base/file_stamp.ts";
 import { ProcessWatch } from "../base/process_watch.ts";
 import { parseRunningRecord } from "../base/running_record.ts";
 import type { RecordedSession } from "./count_running.ts";
 
-/** A record as it was read, and which file that was. */
-interface SeenRecord {
+/** The process a record names. */
+interface RecordedProcess {
   readonly pid: number;
   readonly start: string;
-  readonly file: FileIdentity | null;
-}
-
-/** Tells one state of a file from another. */
-interface FileIdentity {
-  readonly dev: number;
-  readonly ino: number | null;
-  readonly modified: number;
-  readonly changed: number;
 }
 
 /** Sessions that are gone. */
@@ -40,12 +32,6 @@ const RECORD_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 /** Largest record, in bytes. */
 const MAX_RECORD_BYTES = 1 << 20;
 
-/**
- * How long after a change, in milliseconds, another may leave the same times: on file systems that keep parts of seconds,
- * and on those that keep none.
- */
-const RACY_MS = { fine: 100, coarse: 2_500 };
-
 /** The census of one running directory. */
 export class RunningCensus implements Disposable {
   readonly #dir: string;
@@ -53,12 +39,15 @@ export class RunningCensus implements Disposable {
   /** Sessions found at the start that have not registered, as their records named them. */
   readonly #found = new Map<string, RecordedSession>();
   /** Registered sessions that run, with their record; `null` while none was seen. */
-  readonly #registered = new Map<string, SeenRecord | null>();
-  /** The directory as it was when all records of registered sessions were read; `null` when they have to be again. */
-  #settled: FileIdentity | null = null;
+  readonly #registered = new Map<string, { readonly process: RecordedProcess; readonly stamp: FileStamp } | null>();
+  /** The directory as it was when the records of all registered sessions had been read. */
+  readonly #directory: FileStamp;
+  /** Whether that still holds, as far as the directory does not change. */
+  #settled = false;
 
   constructor(dir: string, found: readonly RecordedSession[], processes: ProcessWatch = new ProcessWatch()) {
     this.#dir = dir;
+    this.#directory = new FileStamp(dir);
     this.#processes = processes;
     for (const session of found) {
       this.#found.set(session.session_id, session);
@@ -70,8 +59,15 @@ export class RunningCensus implements Disposable {
   register(id: string): void {
     const noted = this.#found.get(id);
     this.#found.delete(id);
-    this.#registered.set(id, noted === undefined ? null : { pid: noted.pid, start: noted.process_start, file: null });
-    this.#settled = null;
+    if (noted !== undefined) {
+      const process = { pid: noted.pid, start: noted.process_start };
+      this.#registered.set(id, { process, stamp: this.#stampOf(id) });
+      this.#settled = false;
+      return;
+    }
+    this.#registered.set(id, null);
+    // One that comes later changes the directory.
+    if (RECORD_ID.test(id) && this.#stampOf(id).look() !== "absent") this.#settled = false;
   }
 
   /** A session has ended. */
@@ -101,65 +97,50 @@ export class RunningCensus implements Disposable {
 
   /** Registered sessions whose record was there and is gone, or names another process. */
   #lostRecords(): string[] {
+    if (this.#settled && this.#directory.isUnchanged()) return [];
     const now = Date.now();
-    const directory = identityOf(this.#dir);
-    if (directory === "unreadable") return [];
-    if (directory !== null && this.#settled !== null && sameIdentity(directory, this.#settled)) return [];
-    const lost: string[] = [];
-    const names = directory === null ? NO_NAMES : namesIn(this.#dir);
+    const directory = this.#directory.look();
+    const names = directory === "absent" ? NO_NAMES : namesIn(this.#dir);
     // What cannot be listed proves nothing.
     if (names === null) return [];
-    let settled = directory !== null && isPast(directory, now);
+    let settled = directory === "there" && this.#directory.keep(now);
+    const lost: string[] = [];
     for (const [id, seen] of this.#registered) {
-      // A listing may miss what is replaced meanwhile; what was seen is looked at by its name.
+      // A listing may miss what is being replaced; what was seen is looked at by its name.
       if (!RECORD_ID.test(id) || (seen === null && !names.has(`${id}.json`))) continue;
-      const path = `${this.#dir}/${id}.json`;
-      const file = identityOf(path);
-      if (file === null) {
+      const stamp = seen?.stamp ?? this.#stampOf(id);
+      if (stamp.isUnchanged()) continue;
+      const lookedAt = Date.now();
+      const state = stamp.look();
+      if (state === "absent") {
         if (seen !== null) lost.push(id);
         continue;
       }
-      if (file !== "unreadable" && seen?.file && sameIdentity(file, seen.file)) continue;
-      const record = file === "unreadable" ? null : readRecord(path, id);
-      if (record === null) {
+      const isKept = state === "there" && stamp.keep(lookedAt);
+      const process = readRecord(`${this.#dir}/${id}.json`, id);
+      // Neither does what cannot be read.
+      if (process === null) {
         settled = false;
         continue;
       }
-      if (seen !== null && (record.pid !== seen.pid || record.start !== seen.start)) {
+      settled &&= isKept;
+      if (seen === null) {
+        this.#registered.set(id, { process, stamp });
+        this.#processes.watch(id, process);
+      } else if (process.pid !== seen.process.pid || process.start !== seen.process.start) {
         lost.push(id);
-        continue;
       }
-      const known = file !== "unreadable" && isPast(file, now) ? file : null;
-      this.#registered.set(id, { ...record, file: known });
-      // A session found at the start is watched already.
-      if (seen === null) this.#processes.watch(id, record);
     }
-    this.#settled = settled ? directory : null;
+    this.#settled = settled;
     return lost;
+  }
+
+  #stampOf(id: string): FileStamp {
+    return new FileStamp(`${this.#dir}/${id}.json`);
   }
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
-
-/** Identity and times of a file; `null` when there is none. */
-function identityOf(path: string): FileIdentity | "unreadable" | null {
-  try {
-    const { dev, ino, mtime, ctime } = Deno.lstatSync(path);
-    return { dev, ino, modified: mtime?.getTime() ?? NaN, changed: ctime?.getTime() ?? NaN };
-  } catch (error) {
-    return error instanceof Deno.errors.NotFound ? null : "unreadable";
-  }
-}
-
-function sameIdentity(a: FileIdentity, b: FileIdentity): boolean {
-  return a.ino === b.ino && a.modified === b.modified && a.changed === b.changed && a.dev === b.dev;
-}
-
-/** Whether a later change is sure to leave other times. */
-function isPast({ modified, changed }: FileIdentity, now: number): boolean {
-  const latest = Math.max(modified, changed);
-  return latest + (latest % 1_000 === 0 ? RACY_MS.coarse : RACY_MS.fine) < now;
-}
 
 function namesIn(dir: string): ReadonlySet<string> | null {
   try {
@@ -170,7 +151,7 @@ function namesIn(dir: string): ReadonlySet<string> | null {
 }
 
 /** The process a record names; `null` when the file cannot be read or holds no record of the session. */
-function readRecord(path: string, id: string): { readonly pid: number; readonly start: string } | null {
+function readRecord(path: string, id: string): RecordedProcess | null {
   try {
     const { isFile, size } = Deno.lstatSync(path);
     if (!isFile || size > MAX_RECORD_BYTES) return null;
