@@ -25,6 +25,8 @@ export interface TimeBounds {
   readonly roostAnswer: number;
   /** At the spawn daemon: one request, from the connection or the answer before it to its last byte (spec roost 2.4). */
   readonly roostRequest: number;
+  /** Life of a spawn approval (spec roost 3.2). */
+  readonly spawnApproval: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -82,6 +84,7 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   roostConnect: 2_000,
   roostAnswer: 30_000,
   roostRequest: 10_000,
+  spawnApproval: 60_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,

@@ -9,11 +9,13 @@ import { writeZip } from "../../artifact/zip_writer.ts";
 import { newId } from "../../base/ids.ts";
 import { startToken } from "../../base/process_identity.ts";
 import type { RunningRecord } from "../../base/running_record.ts";
+import type { TimeBounds } from "../../base/time_bounds.ts";
 import { writeRunningRecord } from "../../base/write_running_record.ts";
 import { EMPTY_COMPONENT } from "./packed_artifact.ts";
 import { murEnvironment } from "./mur_process.ts";
 
 const MAIN = new URL("../../roost/main.ts", import.meta.url).pathname;
+const WITH_BOUNDS = new URL("roost_with_bounds.ts", import.meta.url).pathname;
 /** As the task of the daemon starts it. */
 const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=1"];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
@@ -34,16 +36,17 @@ export interface RoostDaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Command line in front of the daemon's own, e.g. of another user. */
   readonly under?: readonly string[];
-  /** Main module instead of the daemon's own, e.g. one that starts it with other time bounds. */
-  readonly main?: string;
+  /** Time bounds instead of the product's. */
+  readonly bounds?: Partial<TimeBounds>;
 }
 
 /** A command of `mur-roost`, whatever it does. */
 export function roostCommand(
   args: readonly string[],
-  { home, env = {}, under = [], main = MAIN }: RoostDaemonOptions,
+  { home, env = {}, under = [], bounds }: RoostDaemonOptions,
 ): Deno.Command {
-  const [program, ...rest] = [...under, Deno.execPath(), ...FLAGS, "--config", CONFIG, main, ...args];
+  const main = bounds === undefined ? [MAIN] : [WITH_BOUNDS, JSON.stringify(bounds)];
+  const [program, ...rest] = [...under, Deno.execPath(), ...FLAGS, "--config", CONFIG, ...main, ...args];
   return new Deno.Command(program!, {
     args: rest,
     clearEnv: true,
