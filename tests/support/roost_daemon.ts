@@ -109,6 +109,19 @@ export class RoostDaemon implements AsyncDisposable {
     return { status: response.status, body: method === "HEAD" ? null : JSON.parse(body) };
   }
 
+  /** Sends bytes as they are and reads until the daemon closes; every answer that came, in order. */
+  async raw(text: string | Uint8Array): Promise<readonly RoostReply[]> {
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
+    const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+    // A refusal may come, and the connection go, before all was taken.
+    const sent = (async () => {
+      for (let rest = bytes; rest.length > 0;) rest = rest.subarray(await connection.write(rest));
+    })().catch(() => {});
+    const got = await new Response(connection.readable).text();
+    await sent;
+    return parseReplies(got);
+  }
+
   async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<RoostReply> {
     return await this.request("POST", path, { body: typeof body === "string" ? body : JSON.stringify(body), headers });
   }
@@ -168,6 +181,20 @@ export class RoostDaemon implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop("SIGKILL");
   }
+}
+
+function parseReplies(text: string): RoostReply[] {
+  const replies: RoostReply[] = [];
+  for (let rest = text; rest !== "";) {
+    const end = rest.indexOf("\r\n\r\n") + 4;
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(rest)![1]);
+    const length = Number(/^content-length: (\d+)$/im.exec(rest.slice(0, end))?.[1] ?? 0);
+    // Bodies here are ASCII, or the last of their connection.
+    const body = rest.slice(end, end + length);
+    if (status >= 200) replies.push({ status, body: body === "" ? null : JSON.parse(body) });
+    rest = rest.slice(end + length);
+  }
+  return replies;
 }
 
 function fullName(name: string): string {
