@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RoostDaemon, RoostHome } from "../tests/support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
 import { HttpError } from "./http_error.ts";
 import { newId } from "./ids.ts";
 import { parseRoostUrl, RoostClient } from "./roost_client.ts";

@@ -6,8 +6,8 @@
  * @module
  */
 import { newId } from "../base/ids.ts";
-import { RoostDaemon, RoostHome } from "../tests/support/roost_daemon.ts";
-import { residentBytes } from "../tests/support/roost_storm.ts";
+import { RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
+import { residentBytes } from "../roost/testing/storm.ts";
 import { type Load, load } from "./raw_http.ts";
 import { type BenchResult, median } from "./result.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 import { newId } from "../base/ids.ts";
-import { roostCommand, RoostHome } from "../tests/support/roost_daemon.ts";
+import { roostCommand, RoostHome } from "../roost/testing/daemon.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const ROUNDS = 15;

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { newTokenKey } from "../base/mac_token.ts";
 import { mintApproval, mintCredential, newTokenId, openApproval, openCredential } from "../base/spawn_token.ts";
-import { RoostDaemon, RoostHome } from "../tests/support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
 import {
   cycleFormations,
   mutatedToken,
@@ -15,7 +15,7 @@ import {
   raceForSlots,
   residentBytes,
   seededRandom,
-} from "../tests/support/roost_storm.ts";
+} from "../roost/testing/storm.ts";
 import type { BenchResult } from "./result.ts";
 
 const FORMATIONS = 10_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { newId } from "../base/ids.ts";
-import { idleProcess, RoostDaemon, RoostHome } from "../tests/support/roost_daemon.ts";
+import { idleProcess, RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
 import { testContext } from "../tests/support/cli_context.ts";
 import { main } from "./main.ts";
 

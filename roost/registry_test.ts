@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { MurError } from "../base/errors.ts";
-import { RoostHome } from "../tests/support/roost_daemon.ts";
+import { RoostHome } from "./testing/daemon.ts";
 import { type JudgedArtifact, StoreRegistry } from "./registry.ts";
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 150));

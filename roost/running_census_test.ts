@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ownStartToken } from "../base/process_identity.ts";
 import { removeRunningRecord } from "../base/running_record.ts";
-import { idleProcess, RoostHome } from "../tests/support/roost_daemon.ts";
+import { idleProcess, RoostHome } from "./testing/daemon.ts";
 import { RunningCensus } from "./running_census.ts";
 
 const LONG_AGO = new Date(Date.now() - 60_000);

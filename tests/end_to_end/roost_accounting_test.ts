@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
 import { removeRunningRecord } from "../../base/running_record.ts";
-import { idleProcess, RoostDaemon, RoostHome } from "../support/roost_daemon.ts";
+import { idleProcess, RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 
 async function started(args: readonly string[] = [], bounds: { spawnApproval?: number } = {}) {
   const home = new RoostHome();

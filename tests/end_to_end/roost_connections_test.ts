@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { MAX_CONNECTIONS } from "../../roost/http_server.ts";
 import { MAX_BODY, MAX_HEAD } from "../../roost/http_request.ts";
-import { RoostDaemon, RoostHome } from "../support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 
 const encoder = new TextEncoder();
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
-import { RoostDaemon, RoostHome, type RoostReply } from "../support/roost_daemon.ts";
+import { RoostDaemon, RoostHome, type RoostReply } from "../../roost/testing/daemon.ts";
 
 // The seed's texts, copied.
 const IDENTITY =

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
 import { VERSION } from "../../base/version.ts";
 import { derivedCeiling } from "../../roost/arguments.ts";
-import { idleProcess, roostCommand, RoostDaemon, RoostHome } from "../support/roost_daemon.ts";
+import { idleProcess, roostCommand, RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 
 async function run(args: readonly string[], home: string, env: Record<string, string> = {}) {
   const { code, stdout, stderr } = await roostCommand(args, { home, env }).output();

@@ -12,8 +12,8 @@ import {
   residentBytes,
   seededRandom,
   StormConnection,
-} from "../support/roost_storm.ts";
-import { RoostDaemon, RoostHome } from "../support/roost_daemon.ts";
+} from "../../roost/testing/storm.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 
 async function started(args: readonly string[] = []) {
   const home = new RoostHome();

@@ -8,14 +8,13 @@ import { ArtifactStore } from "../../artifact/store.ts";
 import { writeZip } from "../../artifact/zip_writer.ts";
 import { newId } from "../../base/ids.ts";
 import { startToken } from "../../base/process_identity.ts";
+import { denoDirectory } from "../../base/program.ts";
 import type { RunningRecord } from "../../base/running_record.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { writeRunningRecord } from "../../base/write_running_record.ts";
-import { EMPTY_COMPONENT } from "./packed_artifact.ts";
-import { murEnvironment } from "./mur_process.ts";
 
-const MAIN = new URL("../../roost/main.ts", import.meta.url).pathname;
-const WITH_BOUNDS = new URL("roost_with_bounds.ts", import.meta.url).pathname;
+const MAIN = new URL("../main.ts", import.meta.url).pathname;
+const WITH_BOUNDS = new URL("main_with_bounds.ts", import.meta.url).pathname;
 /** As the task of the daemon starts it. */
 const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=1"];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
@@ -50,12 +49,25 @@ export function roostCommand(
   return new Deno.Command(program!, {
     args: rest,
     clearEnv: true,
-    env: murEnvironment({ home, env }),
+    env: { ...keptEnvironment(), HOME: home, NO_COLOR: "1", ...env },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
   });
 }
+
+/** What `deno` needs to start a checkout, whatever the home is. */
+function keptEnvironment(): Record<string, string> {
+  const kept: Record<string, string> = { DENO_DIR: denoDirectory()! };
+  for (const name of ["PATH", "NPM_CONFIG_REGISTRY"]) {
+    const value = Deno.env.get(name);
+    if (value !== undefined) kept[name] = value;
+  }
+  return kept;
+}
+
+/** A component without imports and exports: enough to be stored, not to be run. */
+const EMPTY_COMPONENT = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00);
 
 /** A daemon that answers. */
 export class RoostDaemon implements AsyncDisposable {

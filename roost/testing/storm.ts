@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
-import { type RoostDaemon, type RoostHome, type RoostReply } from "./roost_daemon.ts";
+import { type RoostDaemon, type RoostHome, type RoostReply } from "./daemon.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
