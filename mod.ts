@@ -22,6 +22,7 @@ export {
 } from "./runtime/session/launch_capsule.ts";
 export type { SessionOutcome } from "./runtime/session/run_session.ts";
 export type { Frame, TaskState } from "./runtime/session/frame_log.ts";
+export { HttpError, type HttpErrorKind } from "./base/http_error.ts";
 export { MurError, type Warning } from "./base/errors.ts";
 
 /**
@@ -52,3 +53,19 @@ export {
 export { ExportRoot, type ExportRootOptions } from "./planes/export_root.ts";
 export { RootedDir } from "./base/rooted_dir.ts";
 export type { HandleError, PeerError, PlaneAnswer, PlaneRefusal } from "./planes/plane_refusal.ts";
+
+/** The spawn daemon's client. */
+export {
+  type DeregisterRequest,
+  parseRoostUrl,
+  type RegisterAnswer,
+  type RegisterRequest,
+  type RoostAddress,
+  type RoostAnswer,
+  type RoostCallOptions,
+  RoostClient,
+  type RoostOutcome,
+  type RoostSessionStatus,
+  type SpawnGrant,
+  type SpawnRequest,
+} from "./base/roost_client.ts";

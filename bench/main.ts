@@ -23,6 +23,9 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "resource-read": () => import("./resource_read.ts"),
   "resource-list": () => import("./resource_list.ts"),
   "handles": () => import("./handles.ts"),
+  "roost-spawn": () => import("./roost_spawn.ts"),
+  "roost-start": () => import("./roost_start.ts"),
+  "roost-storm": () => import("./roost_storm.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

@@ -18,6 +18,7 @@ const SUITES = [
   "planes",
   "toolchain",
   "runtime",
+  "roost",
   "cli",
   "components",
   "guest",
