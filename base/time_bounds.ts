@@ -21,6 +21,8 @@ export interface TimeBounds {
   readonly doorHeartbeat: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
+  /** Wait for hooks that are told events in the background, at the end of a session (spec components 10.6). */
+  readonly hookDrain: number;
   /** Idle component processes are let go after this (spec components 3.9). */
   readonly componentIdle: number;
   /** Longest wait for a component host to report ready. */
@@ -74,6 +76,7 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   doorBody: 30_000,
   doorHeartbeat: 15_000,
   workdirWalk: 10_000,
+  hookDrain: 15_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
   confineStart: 10_000,
