@@ -89,23 +89,20 @@ function taskIo(services: HookImportServices, value: Header): JsonValue {
     throw new Error(error);
   };
   const read = textField(value, "read", 16);
+  if (!["input-len", "input", "output-len", "output"].includes(read)) {
+    throw new ProtocolViolation(`an unknown read '${read}'`);
+  }
   const form = read.startsWith("input") ? textField(value, "form", 16) : null;
   if (form !== null && form !== "as-given" && form !== "original") throw new ProtocolViolation("an unknown form");
+  const offset = read.endsWith("-len") ? 0 : countField(value, "offset");
+  const maxBytes = read.endsWith("-len") ? 0 : countField(value, "maxBytes");
   if (!services.mayReadTask) return refuse("not-granted");
   const task = services.task();
   if (task === null) return refuse("no-task");
   const text = form === null ? task.output : form === "original" ? task.original : task.asGiven;
   if (text === null) return refuse("no-output");
-  switch (read) {
-    case "input-len":
-    case "output-len":
-      return textLength(text);
-    case "input":
-    case "output":
-      return textPiece(text, countField(value, "offset"), countField(value, "maxBytes")) ?? refuse("out-of-range");
-    default:
-      throw new ProtocolViolation(`an unknown read '${read}'`);
-  }
+  if (read.endsWith("-len")) return textLength(text);
+  return textPiece(text, offset, maxBytes) ?? refuse("out-of-range");
 }
 
 function readMessages(services: HookImportServices, value: Header): JsonValue {
