@@ -51,7 +51,7 @@ export interface TaskServices {
   readonly maxReopens: number;
   /** `null`: the session has no hooks. */
   readonly hooks: TaskHooks | null;
-  /** Context whose loaded history is compacted first, once (`--resume-mode compact`); `null` for none. */
+  /** Whether the loaded history of this context is to be compacted first; true once (`--resume-mode compact`). */
   compactOnce(contextId: string): boolean;
   readonly continuation: ContinuationSlot;
   /** Work ids of commands that were moved to the background and still run. */

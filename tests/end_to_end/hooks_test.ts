@@ -16,6 +16,7 @@ import {
   shownResults,
   toolEntry,
 } from "../support/agent_project.ts";
+import { allEvents, message, startSession } from "../support/door_session.ts";
 import { processesBelow, stillRunning, until } from "../support/process_tree.ts";
 import { startRun } from "../support/serving_run.ts";
 
@@ -239,10 +240,12 @@ Deno.test("a policy hook on commands sees exactly what is to be run, after the m
 
 Deno.test("a hook that spins or eats memory is ended, once; a lost policy hook refuses from then on", async () => {
   const call = probe("letters", { size: 1 });
-  for (const [action, limits, why] of [
-    [{ spin: true }, { deadline_seconds: 2 }, /exceeded its 2s execution deadline/],
-    [{ eat: true }, { memory_bytes: 64 << 20 }, /exceeded its configured resource limits|failed: /],
-  ] as const) {
+  for (
+    const [action, limits, why] of [
+      [{ spin: true }, { deadline_seconds: 2 }, /exceeded its 2s execution deadline/],
+      [{ eat: true }, { memory_bytes: 64 << 20 }, /exceeded its configured resource limits|failed: /],
+    ] as const
+  ) {
     await using project = await withHook("hook-tool", { "on-tool-call": [{ at: "decision", nth: 2, ...action }] }, {
       capabilities: { limits },
     });
@@ -262,7 +265,10 @@ Deno.test("a hook that spins or eats memory is ended, once; a lost policy hook r
 });
 
 Deno.test("what a hook writes is shown as its own, to the bound of a call", async () => {
-  await using project = await withHook("hook-all", { "on-task-start": [{ flood: 1_200_000 }], "on-task-end": [{ say: "bye" }] });
+  await using project = await withHook("hook-all", {
+    "on-task-start": [{ flood: 1_200_000 }],
+    "on-task-end": [{ say: "bye" }],
+  });
   const run = await ended(project.run({ task: "x" }));
   const lines = run.stderr.split("\n").filter((line) => line.startsWith("[hook-all] "));
   assert.match(lines.at(-2)!, /\(\d+ bytes of output beyond 1048576 were dropped\)/);
@@ -618,6 +624,64 @@ Deno.test("an async hook is told everything before the session ends, and its ans
     "reopen-task",
   ]]);
   assert.equal(run.events("task_reopened").length, 0);
+});
+
+Deno.test("what hooks add to an answer reaches the caller with the turn that ends the task, and no other", async () => {
+  await using project = await withHook("hook-all", {
+    "on-inference": [
+      { nth: 1, answer: { tag: "artifact", val: '{"turn":1}' } },
+      { nth: 2, answer: { tag: "artifact", val: '{"turn":2}' } },
+      { nth: 3, answer: { tag: "artifact", val: "[]" } },
+    ],
+  }, { lifecycle: { task_acceptance: "queue", after_task: "sleep" } });
+  await using session = await startSession(project);
+  const updates = async (task: object) =>
+    (await allEvents(await session.stream("SendStreamingMessage", message(task))))
+      .map(({ data }) => data.result.artifactUpdate ?? data.result.statusUpdate ?? data.result.task);
+  const events = await updates({ turns: [{ calls: [probe("letters", { size: 1 })] }, { text: "done" }] });
+  const own = events.filter(({ artifact }) => artifact?.name === "hook-all");
+  assert.deepEqual(own.map(({ artifact }) => artifact.parts[0].text), ['{"turn":2}']);
+  assert.ok(events.indexOf(own[0]) < events.findIndex(({ status }) => status?.state === "TASK_STATE_COMPLETED"));
+  assert.ok((await updates({ turns: [{ text: "again" }] })).every(({ artifact }) => artifact?.name !== "hook-all"));
+  const run = await session.stop();
+  assert.deepEqual(faults(run), [["hook-all", "on-inference", "artifact"]]);
+});
+
+Deno.test("a canceled task is not sent back, and a stopped session still tells its hooks of the end", async () => {
+  await using project = await withHook("hook-all", {
+    "on-task-end": [{ answer: { tag: "reopen-task", val: "go on" } }],
+    "on-session-end": [{ say: "the end" }],
+  }, { lifecycle: { task_acceptance: "queue", after_task: "sleep" } });
+  await using session = await startSession(project);
+  const { result } = await session.rpc(
+    "SendMessage",
+    message({ turns: [{ delayMs: 60_000, text: "late" }] }, {}, { returnImmediately: true }),
+  );
+  await session.traced("task_start");
+  await session.rpc("CancelTask", { id: result.task.id });
+  await session.traced("task_end");
+  const run = await session.stop();
+  assert.deepEqual(run.events("task_end").map(({ exit_status, reopen_count }) => [exit_status, reopen_count]), [
+    ["canceled", 0],
+  ]);
+  assert.match(run.stderr, /^\[hook-all\] the end$/m);
+  assert.equal(run.events("session_end").length, 1);
+});
+
+Deno.test("a resumed conversation is compacted first when that is asked for", async () => {
+  await using project = await withHook("hook-compact", {
+    "on-compaction": [{ answer: { tag: "replace-context", val: [{ role: "user", content: "what was before" }] } }],
+  });
+  const first = await ended(project.run({ task: "remember" }));
+  const resumed = await ended(project.run({
+    task: { turns: [{ show: "request" }] },
+    args: ["--resume", first.sessionId!, "--resume-mode", "compact"],
+  }));
+  const { messages } = JSON.parse(resumed.result!) as { messages: { content: { text: string }[] }[] };
+  assert.deepEqual(messages.map(({ content }) => content[0]!.text.slice(0, 15)), [
+    "what was before",
+    '{"turns":[{"sho',
+  ]);
 });
 
 Deno.test("a hook describes commands before the session begins, and writes nowhere else", async () => {
