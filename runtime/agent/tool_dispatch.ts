@@ -7,7 +7,7 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure } from "../component/component_runtime.ts";
-import type { CallHooks, ShellCommandLine, ToolCallFacts } from "./agent_hooks.ts";
+import type { CallDenial, CallHooks, ShellCommandLine, ToolCallFacts } from "./agent_hooks.ts";
 import type { ArtifactFrame, FrameLog } from "../session/frame_log.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { ResourceLimitName, Trust } from "../trace/trace_event.ts";
@@ -119,6 +119,13 @@ export interface DispatchResult {
   readonly inputTimedOut: boolean;
 }
 
+/** A call that a policy hook refused. */
+interface PolicyDenial extends CallDenial {
+  readonly event: "on-tool-call" | "on-shell";
+  /** What the model is told. */
+  readonly text: string;
+}
+
 const encoder = new TextEncoder();
 
 /** Dispatches the tool calls of one session. */
@@ -146,8 +153,8 @@ export class ToolDispatcher {
       const refused = this.#protectPaths(tool, call, scope);
       if (refused !== null) return refused;
       command = tool.describe?.(call.input) ?? null;
-      const denied = await this.#askHooks(call, scope, inputJson, command);
-      if (denied !== null) return denied;
+      const denial = await this.#denial(call.name, inputJson, command, scope.turn);
+      if (denial !== null) return this.#denied(call, scope, denial);
       run = await tool.run(call.input, scope);
     } catch (cause) {
       // Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written.
@@ -218,37 +225,48 @@ export class ToolDispatcher {
     return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false };
   }
 
-  /** Gate 3: the policy hooks of the call and, for a shell command, of that (spec components 10.5). */
-  async #askHooks(
-    call: ToolCall,
-    scope: CallScope,
+  /**
+   * Gate 3: the policy hooks of the call and, for a shell command, of that (spec components 10.5).
+   *
+   * @returns The refusal with what the model is told; `null`: the call may be made.
+   */
+  async #denial(
+    name: string,
     inputJson: string,
     command: ShellCommandLine | null,
-  ): Promise<DispatchResult | null> {
-    const { hooks, trace } = this.#services;
+    turn: number,
+  ): Promise<PolicyDenial | null> {
+    const { hooks } = this.#services;
     if (hooks === null) return null;
-    const { turn } = scope;
-    let event: "on-tool-call" | "on-shell" = "on-tool-call";
-    let denial = await hooks.decideTool({ turn, toolName: call.name, inputJson });
+    let event: PolicyDenial["event"] = "on-tool-call";
+    let denial = await hooks.decideTool({ turn, toolName: name, inputJson });
     if (denial === null && command !== null) {
       event = "on-shell";
       denial = await hooks.decideShell(turn, command);
     }
     if (denial === null) return null;
-    const { hook, reason } = denial;
-    trace.write("call_denied", { turn, event, hook_name: hook, target: call.name, reason });
-    const content = `the call of '${call.name}' was refused by hook '${hook}': ${reason}
-` +
+    const text = `the call of '${name}' was refused by hook '${denial.hook}': ${denial.reason}\n` +
       "It was not made. The same call is refused again unless it is changed.";
+    return { event, ...denial, text };
+  }
+
+  #denied(call: ToolCall, scope: CallScope, { event, hook, reason, text }: PolicyDenial): DispatchResult {
+    this.#services.trace.write("call_denied", {
+      turn: scope.turn,
+      event,
+      hook_name: hook,
+      target: call.name,
+      reason,
+    });
     this.#frame(call, scope, {
-      content,
+      content: text,
       fenceSource: null,
       isError: true,
       durationMs: 0,
       exitCode: null,
       truncated: false,
     });
-    return { text: content, isError: true, fence: null, fatal: null, inputTimedOut: false };
+    return { text, isError: true, fence: null, fatal: null, inputTimedOut: false };
   }
 
   async #record(

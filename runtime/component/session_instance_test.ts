@@ -168,7 +168,7 @@ for (
     "hook-answers-unentered",
     "hook-answers-unasked",
     "hook-answers-twice",
-      "hook-asks-unknown",
+    "hook-asks-unknown",
     "hook-no-json",
     "hook-dies",
   ]

@@ -129,7 +129,7 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   // A driver that keeps the conversation has none of the seed.
   if (seed.length > 0) services.continuation.current = null;
   const loop = services.loopFor(task, (entered) => record?.append(entered));
-  const { attempt, outcome, reopenings, exhausted } = await runAttempts(services, task, {
+  const { attempt, outcome, reopenings, exhausted } = await runUntilAccepted(services, task, {
     before,
     record,
     loop,
@@ -181,7 +181,7 @@ interface Attempts {
 }
 
 /** Attempts at a task until one stands (spec session 11). Turns count over all of them. */
-async function runAttempts(
+async function runUntilAccepted(
   services: TaskServices,
   task: TaskRequest,
   { before, record, loop, signal }: AttemptPlan,
