@@ -126,6 +126,9 @@ interface PolicyDenial extends CallDenial {
   readonly text: string;
 }
 
+/** Answer of a call whose task was stopped while it waited for its decision. */
+const STOPPED = "the task was stopped before the call was made";
+
 const encoder = new TextEncoder();
 
 /** Dispatches the tool calls of one session. */
@@ -155,6 +158,8 @@ export class ToolDispatcher {
       command = tool.describe?.(call.input) ?? null;
       const denial = await this.#denial(call.name, inputJson, command, scope.turn);
       if (denial !== null) return this.#denied(call, scope, denial);
+      // A hook may take its time; what was stopped meanwhile is not begun.
+      if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
       run = await tool.run(call.input, scope);
     } catch (cause) {
       // Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written.

@@ -589,11 +589,14 @@ class AgentSession {
       // There is no trace yet.
       onCredential: () => {},
     });
+    // The session holds no keys yet; these hooks may hold their own.
+    const redact = (text: string) =>
+      redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
     try {
       await stageWithHooks({
         ...this.#hookOptions(),
-        redact: (text) =>
-          redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues())),
+        redact,
+        output: (hook, line) => this.#run.diagnostics(`[${hook}] ${redact(line)}`),
         hooks: stagedHooks({ artifacts }, bound.specs),
         runtimeDir: this.#directories.runtime,
       });

@@ -647,6 +647,26 @@ Deno.test("what hooks add to an answer reaches the caller with the turn that end
   assert.deepEqual(faults(run), [["hook-all", "on-inference", "artifact"]]);
 });
 
+Deno.test("a task that is canceled while a hook decides makes no call", async () => {
+  await using project = await withHook("hook-tool", {
+    "on-tool-call": [{ at: "decision", say: "thinking", delayMs: 1_500 }],
+  }, {
+    lifecycle: { task_acceptance: "queue", after_task: "sleep" },
+  });
+  await using session = await startSession(project);
+  const { result } = await session.rpc(
+    "SendMessage",
+    message({ turns: [{ calls: [probe("write", { path: "made", text: "x" })] }] }, {}, { returnImmediately: true }),
+  );
+  await session.traced("inference");
+  await session.rpc("CancelTask", { id: result.task.id });
+  await session.traced("task_end");
+  const run = await session.stop();
+  assert.equal(run.events("task_end")[0]!.exit_status, "canceled");
+  assert.deepEqual(run.events("tool_call").map(({ status }) => status), ["error"]);
+  assert.deepEqual([...Deno.readDirSync(`${project.project}/workdir/${session.sessionId}`)], []);
+});
+
 Deno.test("a canceled task is not sent back, and a stopped session still tells its hooks of the end", async () => {
   await using project = await withHook("hook-all", {
     "on-task-end": [{ answer: { tag: "reopen-task", val: "go on" } }],
