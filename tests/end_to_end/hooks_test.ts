@@ -629,9 +629,9 @@ Deno.test("an async hook is told everything before the session ends, and its ans
 Deno.test("what hooks add to an answer reaches the caller with the turn that ends the task, and no other", async () => {
   await using project = await withHook("hook-all", {
     "on-inference": [
-      { nth: 1, answer: { tag: "artifact", val: '{"turn":1}' } },
-      { nth: 2, answer: { tag: "artifact", val: '{"turn":2}' } },
-      { nth: 3, answer: { tag: "artifact", val: "[]" } },
+      { when: '"decision":"tool_call"', answer: { tag: "artifact", val: '{"turn":1}' } },
+      { when: '"turn":1', answer: { tag: "artifact", val: '{"turn":2}' } },
+      { answer: { tag: "artifact", val: "[]" } },
     ],
   }, { lifecycle: { task_acceptance: "queue", after_task: "sleep" } });
   await using session = await startSession(project);
