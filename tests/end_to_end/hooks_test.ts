@@ -491,6 +491,16 @@ Deno.test("a compaction replaces the history, keeps it, or fails the task", asyn
     assert.deepEqual(run.events("task_failed").map(({ cause }) => cause), ["compaction_hook"]);
   }
   {
+    // Its own question was refused for its cost: that is why the task ends, whatever the hook says.
+    await using project = await compacting([{ ask: "inference", throws: "no summary" }], {
+      inference: { max_session_tokens: 8_300, max_tokens: 100 },
+    });
+    const run = await project.run({ task: filling });
+    assert.deepEqual(run.events("task_end").map(({ exit_status }) => exit_status), ["spend_ceiling_reached"]);
+    assert.equal(run.events("spend_ceiling_reached")[0]!.origin, "hook:hook-compact");
+    assert.match(run.result!, /^stopped: spend ceiling reached: /);
+  }
+  {
     // Without a hook the history stays, which is said.
     await using project = await agentProject(capsule({ context: { max_tokens: 10 } }));
     const run = await ended(project.run({ task: "hello" }));
