@@ -14,6 +14,10 @@ const SOURCE = `
 import * as preopens from "wasi:filesystem/preopens";
 import * as stdout from "wasi:cli/stdout";
 import * as tokens from "murmur:runtime/tokens";
+import * as clock from "wasi:clocks/monotonic-clock@0.1.10";
+import * as http from "wasi:http/types";
+import * as handler from "wasi:http/outgoing-handler";
+import * as io from "wasi:io/poll@0.1.10";
 const none = () => ({ tag: "none" });
 let count = 0, file = null, held = [];
 const commands = {
@@ -28,6 +32,22 @@ const commands = {
   tokens: () => tokens.count("x"),
   grow: () => { try { for (;;) held.push(new Uint8Array(8 << 20).fill(1)); } catch { held = []; return "survived"; } },
   spin: () => { for (;;); },
+  ask: () => {
+    const request = new http.OutgoingRequest(new http.Fields());
+    request.setAuthority("host.example");
+    request.setPathWithQuery("/");
+    const future = handler.handle(request, null);
+    const [answer, late] = [future.subscribe(), clock.subscribeDuration(500e6)];
+    const first = io.poll([answer, late])[0];
+    for (const each of [answer, late, future]) each[Symbol.dispose]();
+    return first;
+  },
+  wait: () => {
+    const late = clock.subscribeDuration(1000e6);
+    late.block();
+    late[Symbol.dispose]();
+    return "waited";
+  },
   bad: () => { throw { not: "a string" }; },
   shape: () => null,
 };
@@ -89,6 +109,14 @@ Deno.test("variables, open files and the pipe live from call to call; output is 
   for (let i = 0; i < 20; i++) await hook.do("print");
   assert.equal(printed, 20 * 20 * 4_096);
   hook.instance.close();
+});
+
+Deno.test("a timer that a call left running is no timer of the next one", async () => {
+  await using harness = new Harness();
+  const hook = await open(harness, { limits: { ...LIMITS, deadlineSeconds: 15 } });
+  // The refusal of the request comes before the timer runs out.
+  assert.equal(await hook.do("ask"), "0");
+  assert.equal(await hook.do("wait"), "waited");
 });
 
 Deno.test("its process serves nothing else, stays while the rest is let go, and ends when it is closed", async () => {

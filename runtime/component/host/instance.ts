@@ -185,6 +185,7 @@ export function openInstance(pipe: Pipe, component: LoadedComponent, message: Me
 /** Calls a function of an instance that stayed: one of a hook (spec components 2.4). */
 export function callInstance(pipe: Pipe, { functions, counts }: Instance, message: Message): void {
   counts.startCall();
+  pipe.forgetTimer();
   guarded(pipe, counts, (end) => {
     const run = functions[message.header.function as string];
     if (run === undefined) return end("missing-export");
