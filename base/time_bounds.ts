@@ -35,6 +35,8 @@ export interface TimeBounds {
   readonly spawnApproval: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
+  /** Wait for hooks that are told events in the background, at the end of a session (spec components 10.6). */
+  readonly hookDrain: number;
   /** Idle component processes are let go after this (spec components 3.9). */
   readonly componentIdle: number;
   /** Longest wait for a component host to report ready. */
@@ -95,6 +97,7 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   roostRequest: 10_000,
   spawnApproval: 60_000,
   workdirWalk: 10_000,
+  hookDrain: 15_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
   confineStart: 10_000,

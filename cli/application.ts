@@ -646,15 +646,18 @@ const newRoutes = buildRouteMap({
       docs: { brief: "Make a tool in TypeScript that builds" },
     }),
     hook: buildCommand<Record<never, never>, [name: string], MurContext>({
-      loader: loading(async () => (await import("./new.ts")).newHook),
+      loader: loading(async () => {
+        const { newHook } = await import("./new.ts");
+        return (context, _flags, name) => newHook(context, name);
+      }),
       parameters: {
         flags: {},
         positional: { kind: "tuple", parameters: [required("Name of hook and directory", "name")] },
       },
-      docs: { brief: "Refused: this version builds no hooks" },
+      docs: { brief: "Make a hook in TypeScript that builds" },
     }),
   },
-  docs: { brief: "Make a capsule or a tool from a template" },
+  docs: { brief: "Make a capsule, a tool or a hook from a template" },
 });
 
 const completionsRoute = buildCommand<Record<never, never>, [shell: Shell], MurContext>({

@@ -27,9 +27,11 @@ function when(condition: boolean, ...paths: string[]): string[] {
 const FEATURES: readonly Feature[] = [
   {
     area: null,
-    declared: ({ artifacts }) =>
-      artifacts.flatMap(({ role }, index) => when(role === "hook", `artifacts[${index}].runtime`)),
-    lacks: "run hooks",
+    declared: ({ artifacts, inference }) =>
+      artifacts.flatMap(({ role }, index) =>
+        when(role === "hook" && inference === null, `artifacts[${index}].runtime`)
+      ),
+    lacks: "run hooks in a script capsule",
   },
   {
     area: "capability",

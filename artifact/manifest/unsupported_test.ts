@@ -51,6 +51,7 @@ Deno.test("what is served passes, and so does what is written and asks for nothi
   const texts = [
     HEAD,
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, compaction: {threshold: 0.5}}\ncontext: {max_tokens: 5}\n`,
+    `${HEAD}artifacts: [{name: d, version: '1', runtime: driver, gateway: {endpoint: 'https://h', keyless: true}}, {name: h, version: '1', runtime: hook}]\ninference: {model: m, driver: {artifact: d}}\n`,
     `${HEAD}artifacts: [{name: t, version: '1', capabilities: {state: {}, filesystem: {scope: a}}}]\n`,
     `${HEAD}capabilities: {plan: {submit: false}, spawn: {allow: []}, shell: {allow: [jq]}, filesystem: {read_only: [a]}, limits: {instances: 1}, resources: {max_processes: 5}, containment: advisory}\n`,
     `${HEAD}exports: {peer_tasks: {accept: true}}\ncontrol: {settings: []}\nnetwork: {hosts: [h], origins: ['https://h'], authentication: {scheme: bearer}, a2a_compat: [v0.3, rest], internal_port: 8080}\n`,

@@ -7,6 +7,7 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
 import type { InstalledTool } from "../agent/tool_inventory.ts";
+import type { ShellCommandLine } from "../agent/agent_hooks.ts";
 import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
 import {
   type CallContext,
@@ -22,6 +23,8 @@ import { InputTimeout } from "./task_registry.ts";
 export interface CommandTools {
   /** One shell command of the agent loop. */
   shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
+  /** What {@linkcode CommandTools.shell} would run; `null` when the input holds no command. */
+  describeShell(binary: string, input: JsonObject): ShellCommandLine | null;
   /** One call of a native tool. */
   native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
@@ -89,7 +92,12 @@ export class SessionTools {
       }
     }
     if (shellAllow.includes(name)) {
-      return { kind: "shell", inputSchema, run: (input, scope) => commands.shell(name, input, scope) };
+      return {
+        kind: "shell",
+        inputSchema,
+        describe: (input) => commands.describeShell(name, input),
+        run: (input, scope) => commands.shell(name, input, scope),
+      };
     }
     const skill = installed?.skillText ?? null;
     if (skill !== null) return this.#skill(name, skill);

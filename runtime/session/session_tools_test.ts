@@ -29,7 +29,7 @@ function tools(): SessionTools {
     specs: new Map([["wasm-tool", spec("wasm-tool", "tool")], ["driver", spec("driver", "driver")]]),
     pulledSkills: new Set(["pulled"]),
     components: {} as ComponentRuntime,
-    commands: { shell: () => assert.fail(), native: () => assert.fail() },
+    commands: { shell: () => assert.fail(), native: () => assert.fail(), describeShell: () => assert.fail() },
     runtimeTools: new Map(),
     frames: new FrameLog(),
     requestInput: () => assert.fail(),
