@@ -230,6 +230,7 @@ async function judgeProject(
       storeRoot: null,
       cwd: context.cwd,
       murmurHome: home.root,
+      program: programPlaces(),
     }),
     hostReported: env.get("MURMUR_HOST_WARNINGS_REPORTED") === "1",
     nativeTools: [],

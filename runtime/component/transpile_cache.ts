@@ -11,7 +11,7 @@ import { isComponent } from "../../artifact/component_names.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
 import type { FileStat } from "../../base/libc.ts";
-import { programStart } from "../../base/program.ts";
+import { embeddedFile, programStart } from "../../base/program.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import { decodeTranslation, type Translation } from "./translation.ts";
@@ -19,6 +19,9 @@ import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
 
 /** Longest translation: a component of tens of megabytes takes some seconds. */
 const TRANSLATE_BOUND_MS = 300_000;
+
+/** Directory of the translations that a program in one file carries, of its own artifacts. */
+export const CARRIED_TRANSLATIONS = "compiled";
 
 /** Largest cache file that is read. */
 const MAX_FILE_BYTES = 1 << 30;
@@ -112,11 +115,9 @@ export class TranspileCache {
     }
   }
 
-  /** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
   async #read(sha256: string): Promise<Translation | null> {
-    const bytes = this.#readFile(`${sha256}.${TRANSLATION_VERSION}`, MAX_FILE_BYTES);
-    if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
-    return await decodeTranslation(bytes.subarray(sha256.length));
+    const name = `${sha256}.${TRANSLATION_VERSION}`;
+    return await decodeOf(sha256, this.#readFile(name, MAX_FILE_BYTES)) ?? await decodeOf(sha256, readCarried(name));
   }
 
   #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
@@ -147,6 +148,22 @@ export class TranspileCache {
 /** Whether nobody else can have put it there: code that another user wrote is not run for this one. */
 function isOurs({ uid, mode }: FileStat): boolean {
   return uid === Deno.uid() && (mode & 0o022) === 0;
+}
+
+/** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
+async function decodeOf(sha256: string, bytes: Uint8Array<ArrayBuffer> | null): Promise<Translation | null> {
+  if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
+  return await decodeTranslation(bytes.subarray(sha256.length));
+}
+
+/** A translation this program carries. What carries it vouches for it. */
+function readCarried(name: string): Uint8Array<ArrayBuffer> | null {
+  const path = embeddedFile(`${CARRIED_TRANSLATIONS}/${name}`);
+  try {
+    return path === null ? null : Deno.readFileSync(path);
+  } catch {
+    return null;
+  }
 }
 
 function isCoreModule(bytes: Uint8Array): boolean {

@@ -1,0 +1,84 @@
+/**
+ * Everything a program in one file is made of, laid out in a folder as it is unpacked on the user's machine. Both forms of
+ * such a file carry exactly this folder.
+ *
+ * @module
+ */
+import { inspectArchive } from "../artifact/publication.ts";
+import { ARCHIVES_FOLDER } from "../artifact/registry/carried_source.ts";
+import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
+import { sha256Hex } from "../artifact/sha256.ts";
+import { CARRIED_TRANSLATIONS, TranspileCache } from "../runtime/component/transpile_cache.ts";
+import { TRANSLATION_VERSION } from "../runtime/component/translation_version.ts";
+import { firstPartyComponents } from "./build_components.ts";
+import { bundleMur } from "./bundle.ts";
+import type { NativePackages } from "./toolchain_files.ts";
+
+const DIST = decodeURIComponent(new URL("../dist", import.meta.url).pathname);
+
+/** What the folder depends on besides this checkout. */
+export interface ProgramInputs {
+  /** Path of the containment helper for the machine; `null` where it has none. */
+  readonly helper: string | null;
+  readonly native: NativePackages;
+}
+
+/** A program as a folder. */
+export interface ProgramFolder {
+  readonly folder: string;
+  /** Name of its main module. */
+  readonly entry: string;
+  /** Permissions of the process, as flags of `deno run`. */
+  readonly permissions: readonly string[];
+}
+
+/** A program that is built. */
+export interface ProgramEntry {
+  readonly name: string;
+  readonly prepare: (folder: string, inputs: ProgramInputs) => Promise<ProgramFolder>;
+}
+
+/**
+ * `mur` starts commands, opens doors and sockets, reads what its user names and calls the kernel by FFI, so those
+ * permissions have no bounds that could be told beforehand. Code from elsewhere it never imports.
+ */
+const MUR_PERMISSIONS = [
+  "--allow-read",
+  "--allow-write",
+  "--allow-net",
+  "--allow-env",
+  "--allow-run",
+  "--allow-ffi",
+  "--allow-sys",
+  "--deny-import",
+];
+
+/** The programs of a release. */
+export const PROGRAMS: readonly ProgramEntry[] = [{ name: "mur", prepare: prepareMur }];
+
+async function prepareMur(folder: string, inputs: ProgramInputs): Promise<ProgramFolder> {
+  const entry = await bundleMur({ folder, ...inputs });
+  await addComponents(folder);
+  return { folder, entry: entry.slice(folder.length + 1), permissions: MUR_PERMISSIONS };
+}
+
+/** Adds the first-party artifacts, and their components as they are loaded. */
+async function addComponents(folder: string): Promise<void> {
+  await Deno.mkdir(`${folder}/${ARCHIVES_FOLDER}`);
+  await Deno.mkdir(`${folder}/${CARRIED_TRANSLATIONS}`);
+  // The same component is translated once, however often a program is built.
+  const translated = `${DIST}/translated`;
+  const cache = new TranspileCache(translated);
+  const limit = maxDecompressedBytes(Deno.env);
+  for (const archive of [...(await firstPartyComponents()).values()].sort()) {
+    const bytes = await Deno.readFile(archive);
+    const { payload, metadata } = await inspectArchive(bytes, archive, limit);
+    const name = archive.slice(archive.lastIndexOf("/") + 1);
+    await Deno.writeFile(`${folder}/${ARCHIVES_FOLDER}/${name}`, bytes);
+    if (metadata.kind !== "wasm" || payload === null) continue;
+    const sha256 = await sha256Hex(payload);
+    await cache.translate(payload, sha256, metadata.name);
+    const translation = `${sha256}.${TRANSLATION_VERSION}`;
+    await Deno.copyFile(`${translated}/${translation}`, `${folder}/${CARRIED_TRANSLATIONS}/${translation}`);
+  }
+}
