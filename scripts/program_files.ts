@@ -5,7 +5,7 @@
  * @module
  */
 import { inspectArchive } from "../artifact/publication.ts";
-import { ARCHIVES_FOLDER } from "../artifact/registry/carried_source.ts";
+import { ARCHIVES_FOLDER, carryArchive } from "../artifact/registry/carried_source.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
 import { sha256Hex } from "../artifact/sha256.ts";
 import { CARRIED_TRANSLATIONS, TranspileCache } from "../runtime/component/transpile_cache.ts";
@@ -73,8 +73,7 @@ async function addComponents(folder: string): Promise<void> {
   for (const archive of [...(await firstPartyComponents()).values()].sort()) {
     const bytes = await Deno.readFile(archive);
     const { payload, metadata } = await inspectArchive(bytes, archive, limit);
-    const name = archive.slice(archive.lastIndexOf("/") + 1);
-    await Deno.writeFile(`${folder}/${ARCHIVES_FOLDER}/${name}`, bytes);
+    await carryArchive(`${folder}/${ARCHIVES_FOLDER}`, `${metadata.name}-${metadata.version}`, bytes, limit);
     if (metadata.kind !== "wasm" || payload === null) continue;
     const sha256 = await sha256Hex(payload);
     await cache.translate(payload, sha256, metadata.name);

@@ -83,7 +83,10 @@ export async function writeToolchain(folder: string, native: NativePackages): Pr
   } finally {
     await stop();
   }
-  await Deno.writeTextFile(at("componentize-qjs"), `exports.componentize = require("./componentize_qjs.node").componentize;\n`);
+  await Deno.writeTextFile(
+    at("componentize-qjs"),
+    `exports.componentize = require("./componentize_qjs.node").componentize;\n`,
+  );
   await Deno.copyFile(native.componentizer, `${folder}/toolchain/componentize_qjs.node`);
   await Deno.copyFile(native.esbuild, `${folder}/toolchain/${ESBUILD_PROGRAM}`);
   await Deno.chmod(`${folder}/toolchain/${ESBUILD_PROGRAM}`, 0o755);
