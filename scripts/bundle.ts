@@ -44,12 +44,19 @@ export async function bundleMur(options?: BundleOptions): Promise<string> {
   await Deno.writeTextFile(
     program,
     `import { hiddenModeOf, setEmbeddedPrograms } from "../base/program.ts";
+const componentHost = ${JSON.stringify(await componentHostScript())};
 export async function start(bundle: string): Promise<void> {
   const mode = hiddenModeOf(Deno.args);
   if (mode === "component-host") return void await import("../runtime/component/host/main.ts");
-  setEmbeddedPrograms({ componentHost: ${JSON.stringify(await componentHostScript())}, bundle });
+  setEmbeddedPrograms({ componentHost, bundle });
   if (mode === "translate-component") return void await import("../runtime/component/translate_main.ts");
-  if (Deno.args[0] === "run") await (await import("../runtime/component/host_ahead.ts")).startHostAhead();
+  if (Deno.args[0] === "run") {
+    const { confineHelper } = await import("../sandbox/confine_helper.ts");
+    const { startHostAhead } = await import("../runtime/component/host_ahead.ts");
+    // Why there is no helper is told by whoever needs it; without one nothing is started.
+    const helper = await confineHelper().catch(() => null);
+    if (helper !== null) startHostAhead({ confineHelper: helper, hostScript: componentHost });
+  }
   Deno.exit(await (await import("../cli/main.ts")).main(Deno.args));
 }
 `,
