@@ -12,15 +12,16 @@ import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
 import type { FileStat } from "../../base/libc.ts";
 import { embeddedFile, programStart } from "../../base/program.ts";
-import { RootedDir } from "../../base/rooted_dir.ts";
+import { RootedDir, type RootedFile } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
-import { decodeTranslation, type Translation } from "./translation.ts";
+import { type CodeSource, TranslatedComponent } from "./translated_component.ts";
+import { decodeTranslation, SUM_BYTES, type Translation } from "./translation.ts";
 import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
 
 /** Longest translation: a component of tens of megabytes takes some seconds. */
 const TRANSLATE_BOUND_MS = 300_000;
 
-/** Directory of the translations that a program in one file carries, of its own artifacts. */
+/** Where a program in one file carries the translations of its own artifacts, beside its bundle. */
 export const CARRIED_TRANSLATIONS = "compiled";
 
 /** Largest cache file that is read. */
@@ -35,7 +36,7 @@ const MAX_TRANSLATORS = 2;
 /** The cache in one directory. */
 export class TranspileCache {
   readonly #path: string;
-  readonly #running = new Map<string, Promise<Translation>>();
+  readonly #running = new Map<string, Promise<TranslatedComponent>>();
   #translators = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -51,7 +52,7 @@ export class TranspileCache {
    * @param subject What it is, for messages, e.g. `tool 'x'`.
    * @throws {MurError} `E-RUN-001` when the bytes are no component or do not translate.
    */
-  translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
+  translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<TranslatedComponent> {
     let running = this.#running.get(sha256);
     if (running === undefined) {
       running = this.#translate(bytes, sha256, subject).finally(() => this.#running.delete(sha256));
@@ -60,7 +61,7 @@ export class TranspileCache {
     return running;
   }
 
-  async #translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
+  async #translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<TranslatedComponent> {
     if (!isComponent(bytes)) {
       const what = isCoreModule(bytes)
         ? "is a core WebAssembly module, not a component"
@@ -69,8 +70,7 @@ export class TranspileCache {
         hint: "build it as a WASM component and install it again",
       });
     }
-    const name = `${sha256}.${TRANSLATION_VERSION}`;
-    const cached = await this.#read(sha256);
+    const cached = await this.byComponent(sha256);
     if (cached !== null) return cached;
     const encoded = await this.#withSlot(() => runTranslator(bytes, subject));
     const translation = await decodeTranslation(encoded);
@@ -80,13 +80,17 @@ export class TranspileCache {
     const kept = new Uint8Array(sha256.length + encoded.length);
     kept.set(new TextEncoder().encode(sha256));
     kept.set(encoded, sha256.length);
+    const name = nameOf(sha256);
     this.#write(name, kept);
-    return translation;
+    const file = this.#open(name);
+    return new TranslatedComponent(sha256, translation, file === null ? null : new CacheFile(file, sha256, encoded));
   }
 
-  /** A translation by the hash of its component; `null` when it is not there. */
-  byComponent(sha256: string): Promise<Translation | null> {
-    return this.#read(sha256);
+  /** A translated component by the hash of its bytes; `null` when it is not there. */
+  async byComponent(sha256: string): Promise<TranslatedComponent | null> {
+    const carried = embeddedFile(CARRIED_TRANSLATIONS);
+    return await readComponent(this.#open(nameOf(sha256)), sha256) ??
+      (carried === null ? null : await readComponent(openOurs(carried, nameOf(sha256)), sha256));
   }
 
   /**
@@ -115,21 +119,13 @@ export class TranspileCache {
     }
   }
 
-  async #read(sha256: string): Promise<Translation | null> {
-    const name = `${sha256}.${TRANSLATION_VERSION}`;
-    return await decodeOf(sha256, this.#readFile(name, MAX_FILE_BYTES)) ?? await decodeOf(sha256, readCarried(name));
+  #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
+    using file = this.#open(name);
+    return file === null ? null : readWhole(file, maxBytes);
   }
 
-  #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
-    try {
-      using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
-      using file = directory.openFile(name);
-      if (!isOurs(directory.stat(".")) || !isOurs(file.stat())) return null;
-      return file.readAll(maxBytes);
-    } catch (error) {
-      if (isRootedError(error)) return null;
-      throw error;
-    }
+  #open(name: string): RootedFile | null {
+    return openOurs(this.#path, name);
   }
 
   /** A cache that can't be written costs the next launch a translation and nothing else. */
@@ -145,25 +141,80 @@ export class TranspileCache {
   }
 }
 
-/** Whether nobody else can have put it there: code that another user wrote is not run for this one. */
-function isOurs({ uid, mode }: FileStat): boolean {
-  return uid === Deno.uid() && (mode & 0o022) === 0;
+/** The file a translation was read from or written to, held open: it may be deleted at any time. */
+class CacheFile implements CodeSource {
+  readonly #file: RootedFile;
+  readonly #component: string;
+  readonly #sum: Uint8Array;
+
+  /** @param encoded What it held when it was first read. */
+  constructor(file: RootedFile, component: string, encoded: Uint8Array) {
+    this.#file = file;
+    this.#component = component;
+    this.#sum = encoded.slice(0, SUM_BYTES);
+  }
+
+  async read(): Promise<Translation | null> {
+    const encoded = encodedIn(this.#file, this.#component);
+    if (encoded === null || this.#sum.some((byte, index) => byte !== encoded[index])) return null;
+    return await decodeTranslation(encoded);
+  }
+
+  [Symbol.dispose](): void {
+    this.#file[Symbol.dispose]();
+  }
+}
+
+/** A file of a directory; `null` when it is not there or another could have put it there. */
+function openOurs(path: string, name: string): RootedFile | null {
+  try {
+    using directory = RootedDir.open(path, { symlinks: "refuse" });
+    if (!isOurs(directory.stat("."))) return null;
+    const file = directory.openFile(name);
+    if (isOurs(file.stat())) return file;
+    file[Symbol.dispose]();
+    return null;
+  } catch (error) {
+    if (isRootedError(error)) return null;
+    throw error;
+  }
+}
+
+/** The translation in a file, which stays open for it; `null` when the file holds none. */
+async function readComponent(file: RootedFile | null, sha256: string): Promise<TranslatedComponent | null> {
+  if (file === null) return null;
+  const encoded = encodedIn(file, sha256);
+  const translation = encoded === null ? null : await decodeTranslation(encoded);
+  if (translation !== null) {
+    return new TranslatedComponent(sha256, translation, new CacheFile(file, sha256, encoded!));
+  }
+  file[Symbol.dispose]();
+  return null;
+}
+
+function nameOf(sha256: string): string {
+  return `${sha256}.${TRANSLATION_VERSION}`;
 }
 
 /** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
-async function decodeOf(sha256: string, bytes: Uint8Array<ArrayBuffer> | null): Promise<Translation | null> {
+function encodedIn(file: RootedFile, sha256: string): Uint8Array<ArrayBuffer> | null {
+  const bytes = readWhole(file, MAX_FILE_BYTES);
   if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
-  return await decodeTranslation(bytes.subarray(sha256.length));
+  return bytes.subarray(sha256.length);
 }
 
-/** A translation this program carries. What carries it vouches for it. */
-function readCarried(name: string): Uint8Array<ArrayBuffer> | null {
-  const path = embeddedFile(`${CARRIED_TRANSLATIONS}/${name}`);
+function readWhole(file: RootedFile, maxBytes: number): Uint8Array<ArrayBuffer> | null {
   try {
-    return path === null ? null : Deno.readFileSync(path);
-  } catch {
-    return null;
+    return file.readAll(maxBytes);
+  } catch (error) {
+    if (isRootedError(error)) return null;
+    throw error;
   }
+}
+
+/** Whether nobody else can have put it there: code that another user wrote is not run for this one. */
+function isOurs({ uid, mode }: FileStat): boolean {
+  return uid === Deno.uid() && (mode & 0o022) === 0;
 }
 
 function isCoreModule(bytes: Uint8Array): boolean {
