@@ -75,6 +75,23 @@ static void make(const char *path) {
   }
 }
 
+/* Whether this is a user namespace that has no name for some users, root outside of it among them: what they own shows as
+ * belonging to one stand-in user. Whoever made the namespace decided what is seen in it. */
+static int is_stand_in(uid_t uid) {
+#ifdef __linux__
+  char text[64] = "";
+  int map = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+  ssize_t length = map < 0 ? -1 : read(map, text, sizeof text - 1);
+  if (map >= 0) close(map);
+  unsigned long inner, outer, count;
+  int whole = length > 0 && sscanf(text, "%lu %lu %lu", &inner, &outer, &count) == 3 && count == 4294967295ul;
+  return uid == 65534 && length > 0 && !whole;
+#else
+  (void)uid;
+  return 0;
+#endif
+}
+
 /* Refuses a directory on the way to the cache in which another user could replace what is below. */
 static void judge_above(const char *cache) {
   char path[PATH_BYTES];
@@ -83,7 +100,7 @@ static void judge_above(const char *cache) {
     struct stat info;
     end[end == path] = '\0';
     if (lstat(path, &info) != 0) refuse("E-IO-003", ELSEWHERE, "%s cannot be looked at: %s", path, strerror(errno));
-    if (info.st_uid != 0 && info.st_uid != geteuid()) {
+    if (info.st_uid != 0 && info.st_uid != geteuid() && !is_stand_in(info.st_uid)) {
       refuse("E-IO-003", ELSEWHERE, "%s belongs to another user, who could replace what is unpacked below it", path);
     }
     /* In a directory with the sticky bit only the owner of an entry replaces it. The group of a user's own is nobody

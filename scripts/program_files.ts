@@ -68,7 +68,7 @@ async function addComponents(folder: string): Promise<void> {
     await carryArchive(`${folder}/${ARCHIVES_FOLDER}`, `${metadata.name}-${metadata.version}`, bytes, limit);
     if (metadata.kind !== "wasm" || payload === null) continue;
     const sha256 = await sha256Hex(payload);
-    await cache.translate(payload, sha256, metadata.name);
+    (await cache.translate(payload, sha256, metadata.name))[Symbol.dispose]();
     const translation = `${sha256}.${TRANSLATION_VERSION}`;
     await Deno.copyFile(`${translated}/${translation}`, `${folder}/${CARRIED_TRANSLATIONS}/${translation}`);
   }

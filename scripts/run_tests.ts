@@ -14,6 +14,7 @@ import { asOrdinaryUser, runTests, type TestCount } from "./test_runner.ts";
 const SUITES = [
   "base",
   "artifact",
+  "launcher",
   "sandbox",
   "toolchain",
   "runtime",
@@ -33,6 +34,7 @@ const UNPRIVILEGED_SUITES = [
   "cli/new_test.ts",
   "artifact/store_test.ts",
   "artifact/lockfile_test.ts",
+  "launcher",
   "sandbox",
   "runtime/component",
   "tests/escape",
