@@ -60,19 +60,23 @@ static void choose(char path[PATH_BYTES]) {
          "HOME is '%s', which is no absolute path", home);
 }
 
-/* Makes a directory and those above it. */
-static void make(const char *path) {
+/* Makes a directory and those above it; answers why one could not be made, 0 when all are there. */
+static int make(const char *path) {
   char partial[PATH_BYTES];
+  int error = 0;
   size_t length = strlen(path);
   memcpy(partial, path, length + 1);
   for (size_t at = 1; at <= length; at++) {
     if (partial[at] != '/' && partial[at] != '\0') continue;
     char kept = partial[at];
     partial[at] = '\0';
-    /* One that is there but may not be looked up is told when the whole path is opened. */
-    if (mkdir(partial, 0700) != 0 && errno != EEXIST && errno != EACCES && errno != EROFS && errno != EISDIR) break;
+    /* The parents of one that is there may not be writable, so only what failed last counts; that one of them is missing
+     * then follows from it. */
+    if (mkdir(partial, 0700) == 0 || errno == EEXIST) error = 0;
+    else if (errno != ENOENT || error == 0) error = errno;
     partial[at] = kept;
   }
+  return error;
 }
 
 /* Whether this is a user namespace that has no name for some users, root outside of it among them: what they own shows as
@@ -119,13 +123,12 @@ int open_cache(char path[PATH_BYTES]) {
   for (size_t length = strlen(wanted); length > 1 && wanted[length - 1] == '/';) wanted[--length] = '\0';
   int cache = open(wanted, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (cache < 0 && errno == ENOENT) {
-    make(wanted);
-    cache = open(wanted, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (cache < 0) {
-      refuse(errno == EACCES ? "E-IO-002" : "E-IO-003", ELSEWHERE,
-             "this program cannot be unpacked: the directory %s cannot be made: it or one above it may not be written",
-             wanted);
+    int error = make(wanted);
+    if (error != 0) {
+      refuse(error == EACCES || error == EPERM ? "E-IO-002" : "E-IO-003", ELSEWHERE,
+             "this program cannot be unpacked: the directory %s cannot be made: %s", wanted, strerror(error));
     }
+    cache = open(wanted, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   }
   if (cache < 0) {
     refuse("E-IO-003", ELSEWHERE, "%s cannot be used to unpack into: %s", wanted,

@@ -166,7 +166,8 @@ export function chosenTargets(names: readonly string[]): readonly BuildTarget[] 
   });
 }
 
-function chosenForm(word: string): Form | "auto" {
+/** The form a word names. @throws {Error} For another word. */
+export function chosenForm(word: string): Form | "auto" {
   if (word === "auto" || word === "portable" || word === "compile") return word;
   throw new Error(`'${word}' is no form; there are portable, compile and auto`);
 }
