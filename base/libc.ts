@@ -245,6 +245,7 @@ const SYS = {
   pipe2: ARM ? 59 : 293,
   renameat2: ARM ? 276 : 316,
   statx: ARM ? 291 : 332,
+  pidfd_open: 434,
   close_range: 436,
   openat2: 437,
 } as const;
@@ -256,7 +257,7 @@ const STATX_BASIC_STATS = 0x7ff;
 export class Libc {
   readonly #c: Symbols;
   readonly #errno: Deno.UnsafePointerView;
-  readonly #statBuffer = new Uint8Array(256);
+  readonly #statBuffer = new Uint8Array(STATX_BYTES);
   readonly #statView = new DataView(this.#statBuffer.buffer);
   readonly #how = new BigUint64Array(3);
   readonly #howBytes = new Uint8Array(this.#how.buffer);
@@ -306,6 +307,11 @@ export class Libc {
       mtime: time(112),
       ctime: time(96),
     };
+  }
+
+  /** `statx` of an absolute path into a buffer of {@linkcode STATX_BYTES} bytes, as the kernel lays it out. */
+  statxInto(path: CString, flags: number, buffer: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.callNBNNB(SYS.statx, AT_FDCWD, path, flags, STATX_BASIC_STATS, buffer));
   }
 
   /** `statx` of an open descriptor. */
@@ -426,6 +432,11 @@ export class Libc {
   /** Signal 0 only asks whether the process exists; a negative pid names a process group. */
   kill(pid: number, signal: number): number {
     return this.#result(this.#c.call(SYS.kill, pid, signal, 0, 0, 0));
+  }
+
+  /** A close-on-exec descriptor that stands for a process, whoever bears its pid later; readable once it has ended. */
+  pidfdOpen(pid: number): number {
+    return this.#result(this.#c.call(SYS.pidfd_open, pid, 0, 0, 0, 0));
   }
 
   fcntl(fd: number, command: number, argument = 0): number {
@@ -556,6 +567,9 @@ export class Libc {
 }
 
 const EMPTY: CString = new Uint8Array(1);
+
+/** Size of what `statx` writes. */
+export const STATX_BYTES = 256;
 
 /** Most parts of one {@linkcode Libc.writeElsewhere}. */
 export const MAX_VECTORS = 1_024;
