@@ -109,7 +109,7 @@ async function pinned(name: string): Promise<string> {
 /** Writes a program's file; tells whether it is compressed inside. */
 async function writePortable(
   name: string,
-  { folder, entry, permissions }: ProgramFolder,
+  { folder, entry, flags }: ProgramFolder,
   target: BuildTarget,
   path: string,
   compress: boolean,
@@ -122,7 +122,7 @@ async function writePortable(
     name,
     "run",
     ...ISOLATED_START,
-    ...permissions,
+    ...flags,
     inCache(program, entry),
   ]);
   const staging = `${path}.new`;

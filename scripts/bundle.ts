@@ -72,9 +72,9 @@ export async function start(): Promise<void> {
 }
 `,
   );
-  await bundle(folder, program, [...TOOLCHAIN, "node:*", `*/${TABLE}.ts`]);
-  await bundle(folder, list, []);
-  await bundle(folder, `${ROOT}/runtime/agent/${TABLE}.ts`, []);
+  await bundle(folder, [program], [...TOOLCHAIN, "node:*", `*/${TABLE}.ts`]);
+  await bundle(folder, [list], []);
+  await bundle(folder, [`${ROOT}/runtime/agent/${TABLE}.ts`], []);
   await importFromBeside(`${folder}/mur_program.js`, {
     [`./${TABLE}.ts`]: `${TABLE}.js`,
     ...TOOLCHAIN_MODULES,
@@ -100,8 +100,32 @@ else {
   return entry;
 }
 
-/** Bundles one module, and what it imports, into a folder. */
-export async function bundle(folder: string, entry: string, external: readonly string[]): Promise<void> {
+/** Modules that the daemon loads when it decides, by specifiers it computes. */
+const ROOST_LATER = ["open_referee", "find_artifact"];
+
+/** Makes the bundle of `mur-roost` in a folder and answers the path of its entry. */
+export async function bundleRoost(folder: string): Promise<string> {
+  await Deno.remove(folder, { recursive: true }).catch(() => {});
+  await Deno.mkdir(folder, { recursive: true });
+  const modules = ["main", ...ROOST_LATER].map((name) => `${ROOT}/roost/${name}.ts`);
+  await bundle(folder, modules, ["node:*"]);
+  const pending = new Set(ROOST_LATER);
+  for await (const { name } of Deno.readDir(folder)) {
+    let code = await Deno.readTextFile(`${folder}/${name}`);
+    for (const later of ROOST_LATER) {
+      const written = `new URL("./${later}.ts",import.meta.url)`;
+      if (!code.includes(written)) continue;
+      code = code.replaceAll(written, `new URL("./${later}.js",import.meta.url)`);
+      pending.delete(later);
+    }
+    await Deno.writeTextFile(`${folder}/${name}`, code);
+  }
+  if (pending.size > 0) throw new Error(`mur-roost does not load ${[...pending].join(", ")} where it should`);
+  return `${folder}/main.js`;
+}
+
+/** Bundles modules, and what they import, into a folder; what several of them import is one module of its own. */
+async function bundle(folder: string, entries: readonly string[], external: readonly string[]): Promise<void> {
   const { success, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       "bundle",
@@ -109,8 +133,9 @@ export async function bundle(folder: string, entry: string, external: readonly s
       "--minify",
       "--platform=browser",
       ...external.flatMap((name) => ["--external", name]),
+      ...(entries.length > 1 ? ["--code-splitting"] : []),
       `--outdir=${folder}`,
-      entry,
+      ...entries,
     ],
     cwd: ROOT,
     stderr: "piped",

@@ -24,7 +24,7 @@ export function compileArguments(program: ProgramFolder, target: BuildTarget, ou
   return [
     "compile",
     ...ISOLATED_START,
-    ...program.permissions,
+    ...program.flags,
     // The helper and esbuild's program are executed, which only files on the disk are.
     "--self-extracting",
     "--include",

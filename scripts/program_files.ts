@@ -11,7 +11,7 @@ import { sha256Hex } from "../artifact/sha256.ts";
 import { CARRIED_TRANSLATIONS, TranspileCache } from "../runtime/component/transpile_cache.ts";
 import { TRANSLATION_VERSION } from "../runtime/component/translation_version.ts";
 import { firstPartyComponents } from "./build_components.ts";
-import { bundleMur } from "./bundle.ts";
+import { bundleMur, bundleRoost } from "./bundle.ts";
 import type { NativePackages } from "./toolchain_files.ts";
 
 const DIST = decodeURIComponent(new URL("../dist", import.meta.url).pathname);
@@ -28,8 +28,8 @@ export interface ProgramFolder {
   readonly folder: string;
   /** Name of its main module. */
   readonly entry: string;
-  /** Permissions of the process, as flags of `deno run`. */
-  readonly permissions: readonly string[];
+  /** Flags of `deno run` that are this program's own: permissions, limits of the engine. */
+  readonly flags: readonly string[];
 }
 
 /** A program that is built. */
@@ -40,18 +40,27 @@ export interface ProgramEntry {
 
 /**
  * `mur` starts commands, opens doors, reads what its user names and calls the kernel by FFI, so none of these has bounds
- * that could be told beforehand; and Deno reads what it needs below `/proc` only with all permissions. Code from elsewhere
- * it never imports: nothing is fetched, and the flags in front of these see to that.
+ * that could be told beforehand; and both read what they need below `/proc`, which Deno allows only with all permissions.
+ * Code from elsewhere neither imports: nothing is fetched, and the flags in front of these see to that.
  */
-const MUR_PERMISSIONS = ["--allow-all"];
+const PERMISSIONS = "--allow-all";
 
 /** The programs of a release. */
-export const PROGRAMS: readonly ProgramEntry[] = [{ name: "mur", prepare: prepareMur }];
+export const PROGRAMS: readonly ProgramEntry[] = [
+  { name: "mur", prepare: prepareMur },
+  { name: "mur-roost", prepare: prepareRoost },
+];
+
+async function prepareRoost(folder: string): Promise<ProgramFolder> {
+  const entry = await bundleRoost(folder);
+  // The daemon lives long and holds little: as its task in deno.json.
+  return { folder, entry: entry.slice(folder.length + 1), flags: [PERMISSIONS, "--v8-flags=--max-semi-space-size=1"] };
+}
 
 async function prepareMur(folder: string, inputs: ProgramInputs): Promise<ProgramFolder> {
   const entry = await bundleMur({ folder, ...inputs });
   await addComponents(folder);
-  return { folder, entry: entry.slice(folder.length + 1), permissions: MUR_PERMISSIONS };
+  return { folder, entry: entry.slice(folder.length + 1), flags: [PERMISSIONS] };
 }
 
 /** Adds the first-party artifacts, and their components as they are loaded. */

@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import zlib from "node:zlib";
 import { sha256Hex } from "../artifact/sha256.ts";
 import { murManual } from "../cli/manual.ts";
+import { roostManual } from "./roost_manual.ts";
 import { buildBinaries, type BuildOptions, builtLine, chosenForm, chosenTargets } from "./build_binaries.ts";
 import { thirdPartyLicences } from "./licences.ts";
 import { PROGRAMS } from "./program_files.ts";
@@ -23,7 +24,7 @@ const DIST = `${ROOT}/dist`;
 /** RSA with PKCS #1 padding: `openssl dgst -sha256 -verify` of every age takes it, and one release has one signature. */
 const SIGNATURE = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
 
-const MANUALS: Readonly<Record<string, () => string>> = { mur: murManual };
+const MANUALS: Readonly<Record<string, () => string>> = { mur: murManual, "mur-roost": roostManual };
 
 /** A key pair to sign with. */
 export interface ReleaseKey {
