@@ -229,7 +229,7 @@ murmur_install() {
     if wget --version 2>/dev/null | sed -n 1p | grep -q GNU; then
       wget -q -t 3 -T 30 -O "$2" "$1"
     else
-      wget -q -T 30 -O "$2" "$1"
+      wget -q -O "$2" "$1"
     fi
   }
 
@@ -249,7 +249,7 @@ murmur_install() {
       leads=$(curl -fsSLI --proto '=https' --tlsv1.2 --connect-timeout 30 -o "$work/page" -w '%{url_effective}' "$page") ||
         fail "the latest release cannot be found at $page" 'set MUR_VERSION'
     else
-      leads=$(wget -q -S -T 30 --spider "$page" 2>&1 | awk 'tolower($1) == "location:" { print $2 }' | tail -n 1)
+      leads=$(wget -q -S --spider "$page" 2>&1 | awk 'tolower($1) == "location:" { print $2 }' | tail -n 1)
     fi
     case $leads in
       "https://github.com/$repository/releases/tag/v"*) version=${leads##*/v} ;;
