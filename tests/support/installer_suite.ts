@@ -14,6 +14,7 @@ import {
   signRelease,
 } from "../../scripts/release.ts";
 import { canMount, type OwnMount, withOwnMounts } from "./own_mounts.ts";
+import { served } from "./served_directory.ts";
 
 const SCRIPT = decodeURIComponent(new URL("../../install.sh", import.meta.url).pathname);
 
@@ -126,15 +127,17 @@ class Place implements AsyncDisposable {
     readonly script?: string;
     readonly piped?: boolean;
     readonly mounts?: readonly OwnMount[];
+    /** Command line that starts the shell, in front of its own. */
+    readonly under?: readonly string[];
   } = {}): Promise<Installed> {
-    const { args = [], env = {}, script = `${this.release}/install.sh`, piped = false, mounts } = options;
+    const { args = [], env = {}, script = `${this.release}/install.sh`, piped = false, mounts, under = [] } = options;
     const plain = [...this.#shell, ...piped ? ["-s", ...args.length > 0 ? ["--", ...args] : []] : [script, ...args]];
     // By its full path: what starts a program looks for it on this process's PATH, and the shell is no tool of the script.
     plain[0] = await toolPath(plain[0]!, []);
     const path = `${this.stubs}:${this.tools}`;
     // Mounting takes tools of the machine.
     const [command, ...rest] = mounts === undefined
-      ? plain
+      ? [...under, ...plain]
       : withOwnMounts(mounts, ["/usr/bin/env", `PATH=${path}`, ...plain]);
     const child = new Deno.Command(command!, {
       args: rest,
@@ -182,48 +185,6 @@ class Place implements AsyncDisposable {
     const left = [...Deno.readDirSync(this.root)].filter(({ name }) => name.startsWith("murmur-install"));
     assert.deepEqual(left, []);
   }
-}
-
-/** Serves a directory on loopback; a file can be cut short. */
-async function served<T>(
-  directory: string,
-  action: (url: string) => Promise<T>,
-  cut: (name: string, size: number) => number | null = () => null,
-): Promise<T> {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const serving = (async () => {
-    for await (const connection of listener) answer(connection, directory, cut).catch(() => {});
-  })();
-  try {
-    return await action(`http://127.0.0.1:${listener.addr.port}`);
-  } finally {
-    listener.close();
-    await serving;
-  }
-}
-
-async function answer(
-  connection: Deno.TcpConn,
-  directory: string,
-  cut: (name: string, size: number) => number | null,
-): Promise<void> {
-  using open = connection;
-  let request = "";
-  const chunk = new Uint8Array(4096);
-  while (!request.includes("\r\n\r\n")) {
-    const got = await open.read(chunk);
-    if (got === null) return;
-    request += new TextDecoder().decode(chunk.subarray(0, got));
-  }
-  const name = decodeURIComponent(request.split(" ")[1]!.slice(1));
-  const bytes = await Deno.readFile(`${directory}/${name}`).catch(() => null);
-  const head = bytes === null
-    ? "HTTP/1.1 404 Not Found\r\ncontent-length: 0"
-    : `HTTP/1.1 200 OK\r\ncontent-length: ${bytes.length}`;
-  await open.write(new TextEncoder().encode(`${head}\r\nconnection: close\r\n\r\n`));
-  if (bytes === null) return;
-  let rest = bytes.subarray(0, cut(name, bytes.length) ?? bytes.length);
-  while (rest.length > 0) rest = rest.subarray(await open.write(rest));
 }
 
 /** Declares the tests for one shell. */
@@ -411,10 +372,15 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     const inFile = await place.install({ args: ["--dir", `${place.root}/file/bin`] });
     assert.equal(inFile.status, 1);
     assert.match(inFile.stderr, /cannot be written/);
-    if (Deno.uid() !== 0) {
-      await Deno.mkdir(place.bin, { recursive: true, mode: 0o555 });
-      place.assertRefused(await place.install(), /cannot be written[\s\S]*MUR_INSTALL_DIR/);
-    }
+    // To root every directory can be written.
+    await Deno.chmod(place.root, 0o755);
+    await Deno.mkdir(place.bin, { recursive: true });
+    await Deno.chmod(place.bin, 0o555);
+    const under = Deno.uid() === 0 ? ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
+    place.assertRefused(
+      await place.install({ under, env: { TMPDIR: "/tmp" } }),
+      /cannot be written[\s\S]*MUR_INSTALL_DIR/,
+    );
   });
 
   test("a full disk places nothing", async () => {
