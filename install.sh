@@ -122,7 +122,7 @@ murmur_install() {
     fi
     # Only what the programs make there.
     if [ ! -d "$cache" ] || [ -L "$cache" ]; then return 0; fi
-    rm -rf "$cache"/deno-* "$cache"/mur-* "$cache"/.unpacking-* "$cache"/.lock
+    rm -rf "$cache"/deno-* "$cache"/mur-* "$cache"/.unpacking-* "$cache"/.lock-*
     if rmdir "$cache" 2>/dev/null; then info "removed $cache"; fi
   }
 

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
@@ -18,14 +20,35 @@
 
 extern char **environ;
 
+/* A process that unpacks a part meanwhile, 0 without one. */
+static pid_t helper;
+
+/* Waits until it is done, whatever came of it: nobody is left behind. */
+static void wait_for_helper(void) {
+  while (helper > 0 && waitpid(helper, NULL, 0) < 0 && errno == EINTR) continue;
+  helper = 0;
+}
+
 void refuse(const char *code, const char *hint, const char *format, ...) {
   va_list arguments;
+  wait_for_helper();
   va_start(arguments, format);
   fprintf(stderr, "error[%s]: ", code);
   vfprintf(stderr, format, arguments);
   fprintf(stderr, "\n  hint: %s\n", hint);
   va_end(arguments);
   exit(1);
+}
+
+void tell_waiting(const char *cache_path) {
+  static struct timespec first;
+  static int told;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (first.tv_sec == 0) first = now;
+  if (told || (now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 < 1000) return;
+  told = 1;
+  if (isatty(STDERR_FILENO)) fprintf(stderr, "unpacking into %s, once …\n", cache_path);
 }
 
 /* Opens the file this program was started from and finds its path, links resolved. */
@@ -83,6 +106,32 @@ static void prepare_environment(const char *self, const char *cache, const struc
   if (named == NULL || *named == '\0') set("MURMUR_MUR_BINARY", self);
 }
 
+/* Unpacks the parts that are not there: the second of two in a process of its own meanwhile, since most of the time goes
+ * into computing. That process says nothing: what it could not do is done once more, and told, here. */
+static void unpack_missing(int self, int cache, const char *cache_path, const struct contents *contents) {
+  const struct part *missing[MAX_PARTS];
+  size_t count = 0;
+  for (size_t i = 0; i < contents->part_count; i++) {
+    if (!holds_part(cache, &contents->parts[i])) missing[count++] = &contents->parts[i];
+  }
+  tell_waiting(cache_path);
+  if (count > 1 && (helper = fork()) == 0) {
+    int nothing = open("/dev/null", O_RDWR);
+    if (nothing < 0 || dup2(nothing, STDERR_FILENO) < 0) _exit(1);
+    unpack_part(self, cache, cache_path, missing[1]);
+    _exit(0);
+  }
+  if (count > 0) unpack_part(self, cache, cache_path, missing[0]);
+  while (helper > 0 && waitpid(helper, NULL, WNOHANG) == 0) {
+    tell_waiting(cache_path);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
+  helper = 0;
+  for (size_t i = 1; i < count; i++) {
+    if (!holds_part(cache, missing[i])) unpack_part(self, cache, cache_path, missing[i]);
+  }
+}
+
 /* An argument with the cache's path put in. */
 static char *argument(const char *text, const char *cache) {
   if (*text != '%') return (char *)text;
@@ -99,9 +148,7 @@ int main(int argc, char **argv) {
   int self = open_self(self_path);
   read_contents(self, &contents);
   int cache = open_cache(cache_path);
-  for (size_t i = 0; i < contents.part_count; i++) {
-    if (!holds_part(cache, &contents.parts[i])) unpack_part(self, cache, cache_path, &contents.parts[i]);
-  }
+  unpack_missing(self, cache, cache_path, &contents);
   prepare_environment(self_path, cache_path, &contents);
   char **arguments = calloc(contents.argument_count + (size_t)argc + 1, sizeof *arguments);
   if (arguments == NULL) refuse("E-IO-003", "free some memory", "there is no memory left");

@@ -49,6 +49,9 @@ struct contents {
 /* Says why the program cannot start, and what to do about it, and exits with 1. */
 __attribute__((noreturn, format(printf, 3, 4))) void refuse(const char *code, const char *hint, const char *format, ...);
 
+/* Tells whoever waits at a terminal, once, when a second has gone by since it was first called. */
+void tell_waiting(const char *cache_path);
+
 /* contents.c */
 /* Reads the list of contents at the end of the program's own file. Exits when it is not whole. */
 void read_contents(int self, struct contents *contents);

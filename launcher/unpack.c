@@ -1,5 +1,5 @@
 /* Unpacking a part: into a directory beside its place, which is renamed when every byte is there and has the right hash.
- * One process does so at a time; the others wait and find it done. */
+ * One process unpacks parts of a name at a time; the others wait and find it done. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +23,11 @@ struct unpacking {
   const struct part *part;
   int cache;
   const char *cache_path;
-  char staging[64];
+  char staging[PATH_BYTES];
   int directory;
   size_t next; /* file that is written next */
   int fd;      /* file that is being written, -1 without one */
   uint64_t left;
-  struct timespec started;
-  int told;
 };
 
 /* Removes an entry of a directory and everything below it, without following links. */
@@ -62,16 +60,6 @@ __attribute__((noreturn)) static void fail(struct unpacking *state, const char *
   refuse(error == EACCES || error == EPERM ? "E-IO-002" : "E-IO-003",
          "set MURMUR_CACHE_DIR to a directory of your own that may be written",
          "this program cannot be unpacked into %s: %s: %s", state->cache_path, what, strerror(error));
-}
-
-/* Tells whoever waits at a terminal, once a second has gone by. */
-static void tell(struct unpacking *state) {
-  struct timespec now;
-  if (state->told || !isatty(STDERR_FILENO)) return;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if ((now.tv_sec - state->started.tv_sec) * 1000 + (now.tv_nsec - state->started.tv_nsec) / 1000000 < 1000) return;
-  state->told = 1;
-  fprintf(stderr, "unpacking into %s, once …\n", state->cache_path);
 }
 
 /* Makes the directories above a file of the part. */
@@ -160,12 +148,12 @@ static void copy(struct unpacking *state, int self) {
         take(state, out, output.pos);
         full = output.pos == output.size && wanted != 0;
       }
-      tell(state);
+      tell_waiting(state->cache_path);
       continue;
     }
 #endif
     take(state, in, (size_t)got);
-    tell(state);
+    tell_waiting(state->cache_path);
   }
 #ifdef WITH_ZSTD
   ZSTD_freeDStream(stream);
@@ -176,21 +164,29 @@ static void copy(struct unpacking *state, int self) {
   if (memcmp(digest, part->sha256, sizeof digest) != 0) fail(state, "its contents do not have their hash", 0);
 }
 
-/* Removes what processes that were killed while unpacking left. Only whoever holds the lock may. */
-static void remove_leftovers(int cache) {
+/* Removes what processes that were killed while unpacking left. Only whoever holds the name's lock may. */
+static void remove_leftovers(int cache, const char *prefix) {
   int again = openat(cache, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = again < 0 ? NULL : fdopendir(again);
   if (entries == NULL) return;
   for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-    if (strncmp(entry->d_name, ".unpacking-", 11) == 0) remove_tree(cache, entry->d_name);
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) remove_tree(cache, entry->d_name);
   }
   closedir(entries);
 }
 
 void unpack_part(int self, int cache, const char *cache_path, const struct part *part) {
   struct unpacking state = {.part = part, .cache = cache, .cache_path = cache_path, .fd = -1, .directory = -1};
-  clock_gettime(CLOCK_MONOTONIC, &state.started);
-  int lock = openat(cache, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  /* The name without the hash behind it. No name holds an "@", so none begins another's. */
+  char prefix[PATH_BYTES], lock_name[PATH_BYTES], old[PATH_BYTES];
+  const char *dash = strrchr(part->directory, '-');
+  int name = dash == NULL ? (int)strlen(part->directory) : (int)(dash - part->directory);
+  if (name > 200) refuse("E-IO-003", "download or install it again", "this file is damaged: a name in it is too long");
+  snprintf(lock_name, sizeof lock_name, ".lock-%.*s", name, part->directory);
+  snprintf(prefix, sizeof prefix, ".unpacking-%.*s@", name, part->directory);
+  snprintf(state.staging, sizeof state.staging, ".unpacking-%.*s@%ld", name, part->directory, (long)getpid());
+  snprintf(old, sizeof old, ".unpacking-%.*s@%ld-old", name, part->directory, (long)getpid());
+  int lock = openat(cache, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock < 0) {
     refuse(errno == EACCES || errno == EPERM ? "E-IO-002" : "E-IO-003",
            "set MURMUR_CACHE_DIR to a directory of your own that may be written",
@@ -202,15 +198,14 @@ void unpack_part(int self, int cache, const char *cache_path, const struct part 
       refuse("E-IO-003", "set MURMUR_CACHE_DIR to a directory on a local disk",
              "this program cannot be unpacked into %s: its lock cannot be taken: %s", cache_path, strerror(errno));
     }
-    tell(&state);
+    tell_waiting(cache_path);
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
   if (holds_part(cache, part)) {
     close(lock);
     return;
   }
-  remove_leftovers(cache);
-  snprintf(state.staging, sizeof state.staging, ".unpacking-%ld", (long)getpid());
+  remove_leftovers(cache, prefix);
   if (mkdirat(cache, state.staging, 0700) != 0) fail(&state, "a directory in it cannot be made", errno);
   state.directory = openat(cache, state.staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (state.directory < 0) fail(&state, "a directory in it cannot be opened", errno);
@@ -219,8 +214,6 @@ void unpack_part(int self, int cache, const char *cache_path, const struct part 
   close(state.directory);
   /* What stands there was changed or is half gone, or is not a directory at all. It goes aside first: a program that runs
    * from it still has its files open. */
-  char old[64];
-  snprintf(old, sizeof old, ".unpacking-%ld-old", (long)getpid());
   if (renameat(cache, part->directory, cache, old) != 0 && errno != ENOENT) {
     fail(&state, "what stands in its place cannot be moved", errno);
   }

@@ -506,7 +506,7 @@ esac`,
     for (const path of [`${cache}/deno-1/cache`, `${cache}/mur-2`, `${cache}/mur-roost-3`, `${place.home}/.murmur`]) {
       await Deno.mkdir(path, { recursive: true });
     }
-    await Deno.writeTextFile(`${cache}/.lock`, "");
+    await Deno.writeTextFile(`${cache}/.lock-mur`, "");
     await Deno.writeTextFile(`${place.bin}/other`, "");
     const { status, stdout } = await place.install({ args: ["--uninstall"] });
     assert.equal(status, 0);

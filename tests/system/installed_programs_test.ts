@@ -355,7 +355,7 @@ inference:
       const made = [...Deno.readDirSync(`${user.home}/.cache/murmur`)].map(({ name }) =>
         name.replace(/-[0-9a-f]{32}$/, "")
       );
-      assert.deepEqual(made.sort(), [".lock", "deno", "mur"]);
+      assert.deepEqual(made.filter((name) => !name.startsWith(".lock-")).sort(), ["deno", "mur"]);
     });
 
     await t.step("uninstalling leaves the user's own files alone", async () => {
