@@ -96,3 +96,17 @@ Deno.test("the home of keys and records is hidden, also where it is trusted for 
   }).filter(({ path }) => path === "/home/me/.murmur");
   assert.deepEqual(home, [{ path: "/home/me/.murmur", tree: true, hidden: true }]);
 });
+
+Deno.test("what the program itself runs from is trusted", () => {
+  const program = [{ path: "/home/me/.cache/murmur", tree: true }, { path: "/home/me/.local/bin/mur" }];
+  const paths = trustedPaths(MANIFEST, {
+    manifest: null,
+    manifestDir: "/p",
+    workspaceRoot: null,
+    storeRoot: null,
+    cwd: "/home/me",
+    murmurHome: "/home/me/.murmur",
+    program,
+  });
+  for (const place of program) assert.ok(paths.includes(place), place.path);
+});
