@@ -18,6 +18,7 @@ const SUITES = [
   "sandbox",
   "toolchain",
   "runtime",
+  "roost",
   "cli",
   "components",
   "guest",

@@ -6,7 +6,7 @@ import { hostTarget } from "../../scripts/build_target.ts";
 import { compileProgram } from "../../scripts/compile_form.ts";
 import { PROGRAMS } from "../../scripts/program_files.ts";
 import { makeRelease, makeReleaseKey, readReleaseKey } from "../../scripts/release.ts";
-import { RoostDaemon, RoostHome } from "../support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 import { served } from "../support/served_directory.ts";
 
 const ROOT = decodeURIComponent(new URL("../..", import.meta.url).pathname).replace(/\/$/, "");

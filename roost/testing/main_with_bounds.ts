@@ -4,7 +4,7 @@
  * @module
  */
 import { DEFAULT_TIME_BOUNDS } from "../../base/time_bounds.ts";
-import { main } from "../../roost/main.ts";
+import { main } from "../main.ts";
 
 const [bounds, ...args] = Deno.args;
 Deno.exit(await main(args, { ...DEFAULT_TIME_BOUNDS, ...JSON.parse(bounds!) }));
