@@ -10,6 +10,7 @@ import { type BenchResult, formatResult, missesBudget } from "./result.ts";
 /** Every benchmark by the name it is chosen with. */
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchResult> }>>> = {
   "start-up": () => import("./start_up.ts"),
+  "installed-start": () => import("./installed_start.ts"),
   "running-list": () => import("./running_list.ts"),
   "component-call": () => import("./component_call.ts"),
   "token-count": () => import("./token_count.ts"),

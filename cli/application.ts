@@ -13,6 +13,7 @@ import {
   type CommandContext,
   ExitCode,
   proposeCompletions,
+  type RouteMap,
   run,
   type StricliProcess,
   text_en,
@@ -805,6 +806,11 @@ const routes = buildRouteMap({
   },
   docs: { brief: "Build, install and run contained AI agents" },
 });
+
+/** The commands, for whoever describes them. */
+export function commandTree(): RouteMap<CommandContext> {
+  return routes as unknown as RouteMap<CommandContext>;
+}
 
 const TEXT: ApplicationText = {
   ...text_en,

@@ -14,6 +14,7 @@ import { asOrdinaryUser, runTests, type TestCount } from "./test_runner.ts";
 const SUITES = [
   "base",
   "artifact",
+  "launcher",
   "sandbox",
   "planes",
   "toolchain",
@@ -35,6 +36,7 @@ const UNPRIVILEGED_SUITES = [
   "cli/new_test.ts",
   "artifact/store_test.ts",
   "artifact/lockfile_test.ts",
+  "launcher",
   "sandbox",
   "planes/export_root_test.ts",
   "planes/file_reader_test.ts",

@@ -110,6 +110,7 @@ class ContainedSession implements AsyncDisposable {
         storeRoot: null,
         cwd: project,
         murmurHome: home.root,
+        program: [],
       }),
       hostReported: false,
       nativeTools: [],
