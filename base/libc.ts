@@ -182,6 +182,7 @@ const SYMBOLS = {
   callNBNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "buffer", "i64"], result: "i32" },
   callNBNNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64", "buffer"], result: "i32" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
+  preadElsewhere: { name: "pread", parameters: ["i32", "buffer", "usize", "i64"], result: "isize", nonblocking: true },
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
   waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
   posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
@@ -245,6 +246,7 @@ const SYS = {
   pipe2: ARM ? 59 : 293,
   renameat2: ARM ? 276 : 316,
   statx: ARM ? 291 : 332,
+  pidfd_open: 434,
   close_range: 436,
   openat2: 437,
 } as const;
@@ -256,7 +258,7 @@ const STATX_BASIC_STATS = 0x7ff;
 export class Libc {
   readonly #c: Symbols;
   readonly #errno: Deno.UnsafePointerView;
-  readonly #statBuffer = new Uint8Array(256);
+  readonly #statBuffer = new Uint8Array(STATX_BYTES);
   readonly #statView = new DataView(this.#statBuffer.buffer);
   readonly #how = new BigUint64Array(3);
   readonly #howBytes = new Uint8Array(this.#how.buffer);
@@ -306,6 +308,11 @@ export class Libc {
       mtime: time(112),
       ctime: time(96),
     };
+  }
+
+  /** `statx` of an absolute path into a buffer of {@linkcode STATX_BYTES} bytes, as the kernel lays it out. */
+  statxInto(path: CString, flags: number, buffer: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.callNBNNB(SYS.statx, AT_FDCWD, path, flags, STATX_BASIC_STATS, buffer));
   }
 
   /** `statx` of an open descriptor. */
@@ -428,6 +435,11 @@ export class Libc {
     return this.#result(this.#c.call(SYS.kill, pid, signal, 0, 0, 0));
   }
 
+  /** A close-on-exec descriptor that stands for a process, whoever bears its pid later; readable once it has ended. */
+  pidfdOpen(pid: number): number {
+    return this.#result(this.#c.call(SYS.pidfd_open, pid, 0, 0, 0, 0));
+  }
+
   fcntl(fd: number, command: number, argument = 0): number {
     return this.#result(this.#c.call(SYS.fcntl, fd, command, argument, 0, 0));
   }
@@ -478,6 +490,15 @@ export class Libc {
     const count = Number(await this.#c.writevElsewhere(fd, new Uint8Array(vectors.buffer), parts.length));
     // The memory is there as long as someone knows of it.
     return parts.length === 0 ? 0 : count;
+  }
+
+  /**
+   * Reads in another thread, as long as it takes. The buffer must stay as it is meanwhile, and the descriptor open.
+   *
+   * @returns the bytes read; a negative value when it failed, whose error number can't be told.
+   */
+  async preadElsewhere(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): Promise<number> {
+    return Number(await this.#c.preadElsewhere(fd, buffer, buffer.length, offset));
   }
 
   /** Waits in another thread for the end of a child, which is about to come; its wait status. */
@@ -556,6 +577,9 @@ export class Libc {
 }
 
 const EMPTY: CString = new Uint8Array(1);
+
+/** Size of what `statx` writes. */
+export const STATX_BYTES = 256;
 
 /** Most parts of one {@linkcode Libc.writeElsewhere}. */
 export const MAX_VECTORS = 1_024;

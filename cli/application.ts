@@ -13,6 +13,7 @@ import {
   type CommandContext,
   ExitCode,
   proposeCompletions,
+  type RouteMap,
   run,
   type StricliProcess,
   text_en,
@@ -24,11 +25,13 @@ import { COMPLETE_ARGUMENT, type Shell, SHELLS } from "./completions.ts";
 import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
 import type { CliContext } from "./context.ts";
 import type { DoctorFlags } from "./doctor.ts";
+import type { FilesFlags } from "./files.ts";
 import type { InstallFlags } from "./install.ts";
 import type { ListFlags } from "./list.ts";
 import type { NewCapsuleFlags } from "./new.ts";
 import type { PrecompileFlags } from "./precompile.ts";
 import type { PsFlags } from "./ps.ts";
+import type { RoostStatusFlags } from "./roost_status.ts";
 import type { PublishFlags } from "./publish.ts";
 import type { SendFlags } from "./send.ts";
 import type { SetupFlags } from "./setup.ts";
@@ -574,6 +577,52 @@ const sendRoute = buildCommand<SendFlags, [session: string, text: string], MurCo
   },
 });
 
+const filesRoute = buildCommand<FilesFlags, [session: string, path?: string], MurContext>({
+  loader: loading(async () => {
+    const { files } = await import("./files.ts");
+    return (context, flags, session, path) => files(context, flags, session, path);
+  }),
+  parameters: {
+    flags: {
+      output: option("Write the file there instead of to stdout", "file"),
+      json: toggle("Print one JSON object: the listing, or with -o what was fetched"),
+    },
+    aliases: { o: "output" },
+    positional: {
+      kind: "tuple",
+      parameters: [RUNNING_SESSION, positional("File to fetch; without one they are listed", "path")],
+    },
+  },
+  docs: {
+    brief: "List or fetch the files a running session exports",
+    fullDescription: "Reads exports.files through the session's door; the agent is not disturbed. A fetched file is " +
+      "compared with the hash it came with.",
+  },
+});
+
+const roostRoutes = buildRouteMap({
+  routes: {
+    status: buildCommand<RoostStatusFlags, [], MurContext>({
+      loader: loading(async () => {
+        const { roostStatus } = await import("./roost_status.ts");
+        return (context, flags) => roostStatus(context, flags);
+      }),
+      parameters: {
+        flags: {
+          url: option("Daemon by its address (default MURMUR_ROOST_URL, else http://127.0.0.1:7700)", "base"),
+          json: toggle("Print one JSON line"),
+        },
+      },
+      docs: {
+        brief: "Show what the spawn daemon counts and allows",
+        fullDescription: "Asks the daemon about every running capsule of this home, as a tree of who spawned whom. " +
+          "Changes nothing.",
+      },
+    }),
+  },
+  docs: { brief: "Look at the spawn daemon, mur-roost" },
+});
+
 const newRoutes = buildRouteMap({
   routes: {
     capsule: buildCommand<NewCapsuleFlags, [name: string], MurContext>({
@@ -741,6 +790,8 @@ const routes = buildRouteMap({
     cancel: cancelRoute,
     stop: stopRoute,
     token: tokenRoute,
+    files: filesRoute,
+    roost: roostRoutes,
     build: buildRoute,
     publish: publishRoute,
     install: installRoute,
@@ -755,6 +806,11 @@ const routes = buildRouteMap({
   },
   docs: { brief: "Build, install and run contained AI agents" },
 });
+
+/** The commands, for whoever describes them. */
+export function commandTree(): RouteMap<CommandContext> {
+  return routes as unknown as RouteMap<CommandContext>;
+}
 
 const TEXT: ApplicationText = {
   ...text_en,

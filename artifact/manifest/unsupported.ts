@@ -40,11 +40,6 @@ const FEATURES: readonly Feature[] = [
   },
   {
     area: "capability",
-    declared: ({ capabilities }) => when(capabilities.peerFetch !== null, "capabilities.peer_fetch"),
-    lacks: "fetch files from peers",
-  },
-  {
-    area: "capability",
     declared: ({ capabilities }) => when(capabilities.planSubmit, "capabilities.plan.submit"),
     lacks: "run plans",
   },
@@ -82,16 +77,6 @@ const FEATURES: readonly Feature[] = [
     area: "trace",
     declared: ({ observability }) => when(observability.evalConfig !== null, "observability.eval"),
     lacks: "evaluate runs",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.files !== null, "exports.files"),
-    lacks: "show files to the operator",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.peerFiles !== null, "exports.peer_files"),
-    lacks: "hand files to peers",
   },
   {
     area: "control",

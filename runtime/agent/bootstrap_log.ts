@@ -5,6 +5,7 @@
  * @module
  */
 import type { RootedDir, RootedFile } from "../../base/rooted_dir.ts";
+import { redactPeerTokens } from "../trace/trace_redaction.ts";
 import { escapeControls } from "./terminal_text.ts";
 
 /** Appends lines to the log; the folder and the file are made with the first one. */
@@ -23,11 +24,11 @@ export class BootstrapLog {
     this.#name = name;
   }
 
-  /** Appends a text; its own line breaks stay, other control characters are escaped. */
+  /** Appends a text without handles for peer files; its own line breaks stay, other control characters are escaped. */
   line(text: string): void {
     try {
       this.#file ??= this.#open();
-      this.#file.append(this.#encoder.encode(`${escapeControls(text)}\n`));
+      this.#file.append(this.#encoder.encode(`${escapeControls(redactPeerTokens(text))}\n`));
     } catch {
       // Best effort, as every log (spec session 4.3).
     }

@@ -30,14 +30,15 @@ import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import type { HookSessionOptions, SessionHooks } from "../hook/session_hooks.ts";
 import { agentCard } from "../door/agent_card.ts";
+import type { PlaneRecord } from "../door/door_session.ts";
 import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { type CredentialGateway, credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
-import { redactValues } from "../trace/trace_redaction.ts";
-import { TraceWriter } from "../trace/trace_writer.ts";
+import { redactPeerTokens, redactValues } from "../trace/trace_redaction.ts";
+import { type SecondTraceWriter, TraceWriter } from "../trace/trace_writer.ts";
 import { CommandContainment } from "./command_containment.ts";
 import { ContainedCommands } from "./contained_commands.ts";
 import { FrameLog } from "./frame_log.ts";
@@ -53,6 +54,7 @@ import {
   type SessionDirectories,
   sessionPaths,
 } from "./session_directories.ts";
+import type { SessionPlanes } from "./session_planes.ts";
 import { SessionTools } from "./session_tools.ts";
 import { compactsHistory, driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 import { runTaskLoop } from "./task_loop.ts";
@@ -138,6 +140,8 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
+  /** `null`: the manifest declares neither plane nor peer files. */
+  #planes: SessionPlanes | null = null;
   /** `null`: the capsule declares no hooks. */
   #hooks: SessionHooks | null = null;
   /** Context whose history is to be compacted before its first task. */
@@ -199,6 +203,7 @@ class AgentSession {
     });
     this.#undo.push(() => this.#tokens.close());
     installTools(staged, this.#directories.runtime);
+    await this.#openPlanes();
     await this.#stageHooks();
     await writeFirstLock(staged);
     await this.#readPrompt();
@@ -405,26 +410,51 @@ class AgentSession {
     }
   }
 
+  /** What shows files to others is loaded for who declares it. */
+  async #openPlanes(): Promise<void> {
+    const staged = this.#staged;
+    const { exports, capabilities } = staged.manifest;
+    if (exports.files === null && exports.peerFiles === null && capabilities.peerFetch === null) return;
+    const { installPeerTools, SessionPlanes } = await import("./session_planes.ts");
+    installPeerTools(staged.manifest, this.#directories.runtime);
+    const planes = new SessionPlanes({
+      staged,
+      directories: this.#directories,
+      generation: () => this.#registry.generation,
+      card: () => this.#card("public"),
+      trace: () => this.#trace.second,
+      recordPlane: (record) => recordPlane(this.#trace.second, record),
+    });
+    this.#planes = planes;
+    this.#undo.push(() => planes.close());
+  }
+
+  #card(kind: "public" | "extended") {
+    const { manifest, sessionId, lifecycle } = this.#staged;
+    const { exports } = manifest;
+    return agentCard({
+      name: manifest.name,
+      version: manifest.version,
+      sessionId,
+      port: this.#listener.port,
+      takesTasks: lifecycle.taskAcceptance !== "none",
+      authenticated: manifest.network.authentication !== null,
+      a2aCompat: manifest.network.a2aCompat,
+      tools: this.#inventory().map(({ name }) => name),
+      shell: manifest.capabilities.shellAllow.length > 0,
+      network: manifest.capabilities.networkAllow.length > 0,
+      planes: [
+        ...(exports.files === null ? [] : ["files" as const]),
+        ...(exports.peerFiles === null ? [] : ["peer_files" as const]),
+      ],
+      peerTasks: exports.peerTasks,
+    }, kind);
+  }
+
   #openDoor(): void {
-    const { manifest, sessionId, lifecycle, options } = this.#staged;
+    const { manifest, sessionId, lifecycle, options, containment } = this.#staged;
     const { authentication, internalPort, hosts, origins } = manifest.network;
     if (authentication !== null) this.#doorTokens = new DoorTokens(authentication.credentials);
-    const takesTasks = lifecycle.taskAcceptance !== "none";
-    const card = (kind: "public" | "extended") =>
-      agentCard({
-        name: manifest.name,
-        version: manifest.version,
-        sessionId,
-        port: this.#listener.port,
-        takesTasks,
-        authenticated: authentication !== null,
-        a2aCompat: manifest.network.a2aCompat,
-        tools: this.#inventory().map(({ name }) => name),
-        shell: manifest.capabilities.shellAllow.length > 0,
-        network: manifest.capabilities.networkAllow.length > 0,
-        planes: [],
-        peerTasks: manifest.exports.peerTasks,
-      }, kind);
     this.#listener = openListener({
       hostname: options.bind,
       port: internalPort,
@@ -433,15 +463,18 @@ class AgentSession {
       session: {
         sessionId,
         capsule: manifest.name,
-        takesTasks,
+        takesTasks: lifecycle.taskAcceptance !== "none",
         authenticated: authentication !== null,
         tasks: this.#registry,
         frames: this.#frames,
         conversation: lifecycle.conversation,
         a2aCompat: manifest.network.a2aCompat,
         acceptsPeers: manifest.exports.peerTasks,
-        publicCard: () => card("public"),
-        extendedCard: () => card("extended"),
+        planes: this.#planes?.endpoint ?? null,
+        containment: containment.decision.achieved,
+        recordPlane: (record) => recordPlane(this.#trace.second, record),
+        publicCard: () => this.#card("public"),
+        extendedCard: () => this.#card("extended"),
       },
       tokens: this.#doorTokens,
       bounds: options.bounds,
@@ -505,7 +538,7 @@ class AgentSession {
 
   /** A line a component wrote, for stderr. */
   #componentLine(artifact: string, line: string): void {
-    this.#run.diagnostics(`[${artifact}] ${redactValues(line, this.#credentialValues())}`);
+    this.#run.diagnostics(`[${artifact}] ${redactPeerTokens(redactValues(line, this.#credentialValues()))}`);
   }
 
   #bindComponents(url: string): void {
@@ -673,6 +706,7 @@ class AgentSession {
       ),
       components: this.#run.components,
       commands: this.#commands,
+      runtimeTools: this.#planes?.tools ?? new Map(),
       frames: this.#frames,
       requestInput: (taskId, prompt) => {
         const seconds = staged.lifecycle.inputTimeoutSecs;
@@ -895,6 +929,11 @@ class AgentSession {
     this.#warn(warning);
     this.#log.line(formatWarning(warning));
   }
+}
+
+/** Writes the line of a request to a plane. */
+function recordPlane(trace: SecondTraceWriter, { type, body }: PlaneRecord): void {
+  trace.write(type, body);
 }
 
 /** Whether `localhost` reaches a door bound to this address: it is tried as 127.0.0.1 first. */

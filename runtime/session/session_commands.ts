@@ -275,7 +275,7 @@ export class SessionCommands implements CommandTools {
   #watchWorkdir(): WorkdirBudget {
     const { directories, staged, breach } = this.#options;
     return new WorkdirBudget({
-      roots: [directories.workdir, this.#open("tmp"), this.#open("home")],
+      roots: [directories.workdir, ...["tmp", "home", "logs"].map((name) => this.#open(name))],
       maxBytes: staged.manifest.capabilities.resources.workdirMaxBytes,
       interval: staged.options.bounds.workdirWalk,
       onBreach: (found) => breach(breachError(found)),

@@ -29,6 +29,9 @@ export interface CommandTools {
   native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
 
+/** A tool the runtime itself provides. */
+export type RuntimeTool = ResolvedTool["run"];
+
 /** What resolving needs of the session. */
 export interface SessionToolsOptions {
   /** Everything installed, by name. */
@@ -41,6 +44,8 @@ export interface SessionToolsOptions {
   readonly pulledSkills: ReadonlySet<string>;
   readonly components: ComponentRuntime;
   readonly commands: CommandTools;
+  /** Tools of the runtime that this session has, by name. */
+  readonly runtimeTools: ReadonlyMap<string, RuntimeTool>;
   readonly frames: FrameLog;
   /** Asks the person behind a task and waits for the answer (spec components 8.11). */
   readonly requestInput: (taskId: string, prompt: string) => Promise<string>;
@@ -72,13 +77,15 @@ export class SessionTools {
 
   /** @throws {DispatchRefusal} when nothing of that name may be called. */
   resolve(name: string): ResolvedTool {
+    const { allowlist, commands, runtimeTools, shellAllow, specs } = this.#options;
+    const installed = this.#installed.get(name);
+    const inputSchema = installed?.manifest.inputSchema ?? null;
     if (RUNTIME_TOOL_NAMES.includes(name)) {
+      const run = runtimeTools.get(name);
+      if (run !== undefined) return { kind: "runtime", inputSchema, run };
       throw new DispatchRefusal(`tool '${name}' is not available: it needs ${DECLARED_BY[name]}`);
     }
-    const { allowlist, commands, shellAllow, specs } = this.#options;
-    const installed = this.#installed.get(name);
     const spec = specs.get(name);
-    const inputSchema = installed?.manifest.inputSchema ?? null;
     if (installed !== undefined && installed.manifest.implementation === "native" && spec === undefined) {
       if (allowlist.has(name)) {
         return { kind: "native", inputSchema, run: (input, scope) => commands.native(name, input, scope) };

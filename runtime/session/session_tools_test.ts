@@ -30,6 +30,7 @@ function tools(): SessionTools {
     pulledSkills: new Set(["pulled"]),
     components: {} as ComponentRuntime,
     commands: { shell: () => assert.fail(), native: () => assert.fail(), describeShell: () => assert.fail() },
+    runtimeTools: new Map(),
     frames: new FrameLog(),
     requestInput: () => assert.fail(),
     output: () => {},

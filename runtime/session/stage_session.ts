@@ -42,6 +42,7 @@ import type { MurmurHome } from "../../base/murmur_home.ts";
 import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { absolutePath, parentDirectory } from "../../base/paths.ts";
+import { programPlaces } from "../../base/program.ts";
 import { projectRoot } from "../../artifact/project_root.ts";
 import { type HostReading, readHost } from "../../sandbox/host_containment.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
@@ -175,6 +176,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
       storeRoot: options.storeRoot,
       cwd,
       murmurHome: home.root,
+      program: programPlaces(),
     }),
   };
 }

@@ -1,0 +1,255 @@
+/**
+ * What the daemon knows of sessions, and every bound that is decided from it (seed roost "Delegation bounds"; spec roost 4,
+ * 7): depth, the machine ceiling, concurrency, reservations and their expiry. A state machine without clock, file or token:
+ * each event names its moment, so that any order of events can be played.
+ *
+ * Counts are kept as they change, never recounted. An ended session keeps its id, its status and its depth.
+ *
+ * @module
+ */
+import type { RoostOutcome } from "../base/roost_client.ts";
+import { Fifo } from "./fifo.ts";
+
+/** The operator's three bounds; 0 refuses every delegation, and none means unlimited. */
+export interface DelegationBounds {
+  /** Levels of delegation below a session that registered without an approval. */
+  readonly maxDepth: number;
+  /** Children one session holds live at once. */
+  readonly maxConcurrent: number;
+  /** Capsules live on the host at once. */
+  readonly maxLiveCapsules: number;
+}
+
+/** Sessions that are kept, running ones included. */
+export const MAX_SESSIONS = 65_536;
+
+/** Redeemed approvals that are remembered until they expire. One that is not remembered reads as expired. */
+export const MAX_REDEEMED = 65_536;
+
+/** Which bound refuses, with the figures its refusal names. */
+export type BoundRefusal =
+  | { readonly bound: "depth"; readonly limit: number }
+  | { readonly bound: "ceiling"; readonly limit: number; readonly live: number }
+  | { readonly bound: "concurrency"; readonly limit: number; readonly live: number };
+
+/** What `GET /status` tells. */
+export interface SessionFigures {
+  readonly status: "running" | RoostOutcome;
+  readonly depthRemaining: number;
+  readonly liveChildren: number;
+  readonly liveCapsules: number;
+}
+
+/** What became of an approval that was presented. */
+export type ApprovalState = "open" | "spent" | "expired";
+
+interface RunningSession<G> {
+  readonly grants: G;
+  readonly depth: number;
+  readonly parent: string | null;
+  /** Its approvals that nobody redeemed. */
+  readonly reservations: Set<string>;
+}
+
+/** Entries of reservations that ended early, before they are let go of. */
+const MAX_STALE = 4_096;
+
+/** An approval that holds a slot. */
+interface Reservation {
+  readonly parent: string;
+  readonly deadline: number;
+  /** Presented for another artifact: it cannot be redeemed any more. */
+  spent: boolean;
+}
+
+/**
+ * The ledger. Moments are milliseconds on one clock that never goes back.
+ *
+ * @typeParam G What is kept of a running session's grants.
+ */
+export class Ledger<G> {
+  readonly bounds: DelegationBounds;
+  readonly #running = new Map<string, RunningSession<G>>();
+  /** Ended sessions: twice the depth, one more when it failed. */
+  readonly #ended = new Map<string, number>();
+  /** Their ids, in the order they ended. */
+  readonly #endedOrder = new Fifo<string>();
+  /** Running sessions by the session that spawned them, which may have ended. */
+  readonly #children = new Map<string, number>();
+  /** Approvals that hold a slot, by their id. */
+  readonly #reservations = new Map<string, Reservation>();
+  /** Ids of all approvals in the order they expire, those that hold no slot any more among them. */
+  readonly #expiring = new Fifo<{ readonly id: string; readonly deadline: number }>();
+  /** When redeemed approvals expire. */
+  readonly #redeemed = new Map<string, number>();
+  /** Their ids, in the order they were redeemed. */
+  readonly #redeemedOrder = new Fifo<{ readonly id: string; readonly deadline: number }>();
+  /** Sessions found when the daemon started, that have not registered since. */
+  readonly #found = new Set<string>();
+
+  readonly #approvalMs: number;
+
+  /**
+   * @param approvalMs How long an approval lives.
+   * @param found Ids of the sessions that were found running.
+   */
+  constructor(bounds: DelegationBounds, approvalMs: number, found: Iterable<string> = []) {
+    this.bounds = bounds;
+    this.#approvalMs = approvalMs;
+    for (const id of found) this.#found.add(id);
+  }
+
+  /** Capsules live on the host (spec roost 4). */
+  census(now: number): number {
+    this.#expire(now);
+    return this.#running.size + this.#reservations.size + this.#found.size;
+  }
+
+  /** A running session's grants; `null` for any other. */
+  grantsOf(id: string): G | null {
+    return this.#running.get(id)?.grants ?? null;
+  }
+
+  /** Whether an id was registered and is still known. */
+  knows(id: string): boolean {
+    return this.#running.has(id) || this.#ended.has(id);
+  }
+
+  /** Whether there is room for one more session; only running ones cannot make room. */
+  hasRoom(): boolean {
+    return this.#running.size < MAX_SESSIONS;
+  }
+
+  /**
+   * Whether a running session may be granted one more child, the bounds asked in their order (spec roost 7).
+   *
+   * @returns The refusal; `null` when it may.
+   */
+  judgeSpawn(id: string, now: number): BoundRefusal | null {
+    const session = this.#session(id);
+    const { maxDepth, maxLiveCapsules, maxConcurrent } = this.bounds;
+    if (session.depth === 0) return { bound: "depth", limit: maxDepth };
+    const census = this.census(now);
+    if (census >= maxLiveCapsules) return { bound: "ceiling", limit: maxLiveCapsules, live: census };
+    const children = this.#liveChildren(id);
+    if (children >= maxConcurrent) return { bound: "concurrency", limit: maxConcurrent, live: children };
+    return null;
+  }
+
+  /**
+   * Grants a spawn that {@linkcode judgeSpawn} admits: the slot is taken until the approval expires or is redeemed.
+   *
+   * @param approval Id of the approval.
+   * @returns The child's depth.
+   */
+  reserve(id: string, approval: string, now: number): number {
+    const session = this.#session(id);
+    this.#reservations.set(approval, { parent: id, deadline: now + this.#approvalMs, spent: false });
+    session.reservations.add(approval);
+    this.#expiring.push({ id: approval, deadline: now + this.#approvalMs });
+    if (this.#expiring.size > MAX_STALE && this.#expiring.size > 4 * this.#reservations.size) {
+      this.#expiring.keep(({ id }) => this.#reservations.has(id));
+    }
+    return session.depth - 1;
+  }
+
+  /** State of an approval that a running session earned. */
+  approvalState(approval: string, now: number): ApprovalState {
+    this.#expire(now);
+    const reservation = this.#reservations.get(approval);
+    if (reservation !== undefined) return reservation.spent ? "spent" : "open";
+    // One that expires before another that was redeemed earlier is forgotten with that one.
+    return (this.#redeemed.get(approval) ?? 0) > now ? "spent" : "expired";
+  }
+
+  /** Marks an open approval spent. Its slot stays taken until it is redeemed or expires. */
+  spend(approval: string): void {
+    this.#reservations.get(approval)!.spent = true;
+  }
+
+  /** Registers a session that presented no approval. */
+  registerRoot(id: string, grants: G): void {
+    this.#register(id, { grants, depth: this.bounds.maxDepth, parent: null, reservations: new Set() });
+  }
+
+  /** Registers the session that presented a spent approval: the reservation becomes a running child. */
+  redeem(id: string, approval: string, depth: number, grants: G): void {
+    const { parent, deadline } = this.#reservations.get(approval)!;
+    this.#reservations.delete(approval);
+    this.#session(parent).reservations.delete(approval);
+    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(this.#redeemedOrder.shift()!.id);
+    this.#redeemed.set(approval, deadline);
+    this.#redeemedOrder.push({ id: approval, deadline });
+    this.#children.set(parent, (this.#children.get(parent) ?? 0) + 1);
+    this.#register(id, { grants, depth, parent, reservations: new Set() });
+  }
+
+  /** A running session ends; its own reservations end with it, its children go on. */
+  end(id: string, outcome: RoostOutcome): void {
+    const { parent, depth, reservations } = this.#session(id);
+    this.#running.delete(id);
+    for (const approval of reservations) this.#reservations.delete(approval);
+    if (parent !== null) {
+      const left = this.#children.get(parent)! - 1;
+      if (left === 0) this.#children.delete(parent);
+      else this.#children.set(parent, left);
+    }
+    this.#ended.set(id, 2 * depth + (outcome === "failed" ? 1 : 0));
+    this.#endedOrder.push(id);
+  }
+
+  /** A session that was found at the start is gone, for good. */
+  foundIsGone(id: string): void {
+    this.#found.delete(id);
+  }
+
+  /** A session's figures; `null` for an id that is not known. */
+  figures(id: string, now: number): SessionFigures | null {
+    const session = this.#running.get(id);
+    const ended = this.#ended.get(id);
+    if (session === undefined && ended === undefined) return null;
+    const liveCapsules = this.census(now);
+    return {
+      status: session !== undefined ? "running" : ended! % 2 === 1 ? "failed" : "complete",
+      depthRemaining: session?.depth ?? Math.floor(ended! / 2),
+      liveChildren: this.#liveChildren(id),
+      liveCapsules,
+    };
+  }
+
+  #session(id: string): RunningSession<G> {
+    const session = this.#running.get(id);
+    if (session === undefined) throw new TypeError("the session is not running");
+    return session;
+  }
+
+  /** Children of a session, running or approved. Expiry is the caller's to evaluate first. */
+  #liveChildren(id: string): number {
+    return (this.#children.get(id) ?? 0) + (this.#running.get(id)?.reservations.size ?? 0);
+  }
+
+  #register(id: string, session: RunningSession<G>): void {
+    this.#found.delete(id);
+    if (this.#running.size + this.#ended.size >= MAX_SESSIONS) {
+      const oldest = this.#endedOrder.shift();
+      if (oldest !== undefined) this.#ended.delete(oldest);
+    }
+    this.#running.set(id, session);
+  }
+
+  /** All approvals live equally long and the clock never goes back, so the oldest expires first. */
+  #expire(now: number): void {
+    for (let next = this.#expiring.peek(); next !== undefined && next.deadline <= now; next = this.#expiring.peek()) {
+      this.#expiring.shift();
+      const reservation = this.#reservations.get(next.id);
+      if (reservation === undefined) continue;
+      this.#reservations.delete(next.id);
+      this.#running.get(reservation.parent)!.reservations.delete(next.id);
+    }
+    const redeemed = this.#redeemedOrder;
+    for (let next = redeemed.peek(); next !== undefined && next.deadline <= now; next = redeemed.peek()) {
+      redeemed.shift();
+      this.#redeemed.delete(next.id);
+    }
+  }
+}

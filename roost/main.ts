@@ -1,0 +1,152 @@
+/**
+ * Entry of `mur-roost`, the spawn referee: counts what runs, binds, listens, answers (seed roost "Start the daemon"; spec
+ * roost 2).
+ *
+ * @module
+ */
+import { reasonOf } from "../base/errors.ts";
+import { murmurHomeAt } from "../base/murmur_home.ts";
+import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
+import { VERSION } from "../base/version.ts";
+import { derivedCeiling, parseArguments } from "./arguments.ts";
+import { countRunning, type StartCount } from "./count_running.ts";
+import { answerAtFront, pathOf, refused } from "./front.ts";
+import { type HttpAnswer, type HttpHandler, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
+import { createLog, type Log } from "./log.ts";
+import type { RefereeOptions } from "./open_referee.ts";
+import type { Referee } from "./referee.ts";
+
+/** When a daemon that nobody asked anything loads what decides, in milliseconds after its start. */
+const WARM_UP_MS = 1_000;
+
+/** How long requests that are being answered may take when the daemon is told to stop, in milliseconds. */
+const STOP_MS = 500;
+
+const encoder = new TextEncoder();
+
+/** Writes a line that somebody waits for. One whose reader went away is nobody's. */
+function say(line: string, stream: { writeSync(bytes: Uint8Array): number } = Deno.stderr): void {
+  try {
+    for (let rest = encoder.encode(`${line}\n`); rest.length > 0;) rest = rest.subarray(stream.writeSync(rest));
+  } catch {
+    // There is no other place to say it.
+  }
+}
+
+function refuse(reason: string): number {
+  say(`mur-roost: ${reason}`);
+  return 1;
+}
+
+/** The system's own words for a failure, without the call that Deno names behind them. */
+function systemReason(error: unknown): string {
+  const text = reasonOf(error);
+  return /^(.*? \(os error \d+\))/.exec(text)?.[1] ?? text;
+}
+
+/**
+ * Runs the daemon until a signal ends it.
+ *
+ * @returns The exit status: 0 after `SIGTERM`, `SIGINT` or `--version`, 1 when it did not start.
+ */
+export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT_TIME_BOUNDS): Promise<number> {
+  const parsed = parseArguments(args);
+  if (parsed.kind === "refused") return refuse(parsed.message);
+  if (parsed.kind === "version") {
+    say(`mur-roost ${VERSION}`, Deno.stdout);
+    return 0;
+  }
+  const { port, registryPath, spawnAllow, maxDepth, maxConcurrent, ...given } = parsed.arguments;
+  const cannotCount = "cannot count the capsules already running on this host";
+  const homePath = Deno.env.get("HOME");
+  if (!homePath?.startsWith("/")) {
+    const why = homePath ? `HOME is '${homePath}', which is not an absolute path` : "HOME is not set";
+    return refuse(`${cannotCount}: the home directory could not be resolved: ${why}`);
+  }
+  const home = murmurHomeAt(homePath);
+  const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);
+
+  const started = performance.now();
+  let count: StartCount;
+  try {
+    count = countRunning(home.running);
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);
+  }
+  const took = (performance.now() - started).toFixed(1);
+  const { found, read, stale, unreadable } = count;
+  say(
+    `mur-roost: ${found.length} live capsules already running on this host, counted from ${home.running} (${read} ` +
+      `records read in ${took} ms; ${stale} stale and ${unreadable} unreadable not counted)`,
+  );
+
+  let listener: Deno.TcpListener;
+  try {
+    listener = Deno.listen({ hostname: "127.0.0.1", port });
+  } catch (error) {
+    return refuse(`failed to bind port ${port}: ${systemReason(error)}`);
+  }
+  const log = createLog(Deno.stderr);
+  const handler = answering({
+    bounds: { maxDepth, maxConcurrent, maxLiveCapsules },
+    found,
+    runningPath: home.running,
+    registryPath: registryPath === null ? home.artifacts : absolute(registryPath),
+    approvalMs: bounds.spawnApproval,
+    spawnAllow: new Set(spawnAllow),
+    log: log.event,
+  }, log);
+  const server = serveHttp(listener, {
+    handler,
+    requestMs: bounds.roostRequest,
+    maxConnections: MAX_CONNECTIONS,
+  });
+  const stopped = new Promise<string>((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, () => resolve(signal));
+  });
+  say(`mur-roost: listening on 127.0.0.1:${listener.addr.port}`);
+  say(`mur-roost: machine ceiling ${maxLiveCapsules} live capsules (--max-live-capsules)`);
+
+  const signal = await stopped;
+  log.event({ event: "stopping", signal });
+  await server.close(STOP_MS);
+  await log.flush(STOP_MS);
+  return 0;
+}
+
+/** Answers requests. What decides is loaded for the first one that needs it, or a little later. */
+function answering(options: RefereeOptions, log: Log): HttpHandler {
+  let referee: Referee | null = null;
+  let opening: Promise<Referee> | null = null;
+  // Written out, the specifier would have it parsed before the daemon listens.
+  const open = () =>
+    opening ??= (import(new URL("./open_referee.ts", import.meta.url).href) as Promise<
+      typeof import("./open_referee.ts")
+    >).then(({ openReferee }) => openReferee(options)).then((opened) => referee = opened);
+  // Whoever asks first is told when it fails.
+  Deno.unrefTimer(setTimeout(() => open().catch(() => {}), WARM_UP_MS));
+  const failed = (error: unknown): HttpAnswer => {
+    log.event({ event: "defect", error: error instanceof Error ? error.stack ?? error.message : String(error) });
+    return refused(500, "the daemon failed");
+  };
+  return (request) => {
+    try {
+      const path = pathOf(request.target);
+      const atFront = answerAtFront(request, path);
+      if (atFront !== null) return atFront;
+      const answer = referee === null
+        ? open().then((opened) => opened.answer(request, path))
+        : referee.answer(request, path);
+      return answer instanceof Promise ? answer.catch(failed) : answer;
+    } catch (error) {
+      return failed(error);
+    }
+  };
+}
+
+function absolute(path: string): string {
+  return path.startsWith("/") ? path : `${Deno.cwd()}/${path}`;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -1,0 +1,82 @@
+/**
+ * The daemon's view of its artifact registry: which artifact a name and version are now, by content hash, and what it may
+ * do (spec roost 2.1, 3).
+ *
+ * An archive is read and hashed again whenever its files changed in any way; while they did not, the reading of before
+ * stands.
+ *
+ * @module
+ */
+import { FileStamp } from "../base/file_stamp.ts";
+import type { Grants } from "./grants.ts";
+
+/** What the registry holds under a name and a version. */
+export interface JudgedArtifact {
+  /** Content hash of the archive, 64 lowercase hex digits. */
+  readonly sha256: string;
+  readonly grants: Grants;
+}
+
+/** Finds artifacts. */
+export interface Registry {
+  /**
+   * The artifact of a full name; at once when it was read before and nothing changed since.
+   *
+   * @throws {MurError} When there is none, or it cannot be read.
+   */
+  resolve(name: string, version: string): JudgedArtifact | Promise<JudgedArtifact>;
+}
+
+/** Readings that are kept. */
+const MAX_KEPT = 256;
+
+/** A registry in a directory, laid out as a store of artifacts (spec cli 7). */
+export class StoreRegistry implements Registry {
+  readonly #root: string;
+  readonly #kept = new Map<string, { readonly artifact: JudgedArtifact; readonly stamps: readonly FileStamp[] }>();
+  /** Readings are made one after another, so that one archive is in memory at most. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @param root Absolute path. It need not exist. */
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  resolve(name: string, version: string): JudgedArtifact | Promise<JudgedArtifact> {
+    const key = `${name}@${version}`;
+    const kept = this.#unchanged(key);
+    if (kept !== null) return kept;
+    const reading = this.#last.then(() => this.#unchanged(key) ?? this.#read(key, name, version));
+    this.#last = reading.catch(() => {});
+    return reading;
+  }
+
+  #unchanged(key: string): JudgedArtifact | null {
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return null;
+    if (kept.stamps.every((stamp) => stamp.isUnchanged())) return kept.artifact;
+    this.#kept.delete(key);
+    return null;
+  }
+
+  async #read(key: string, name: string, version: string): Promise<JudgedArtifact> {
+    const { findArtifact } = await loadFindArtifact();
+    const { paths, read } = await findArtifact(this.#root, name, version);
+    const stamps = paths.map((path) => new FileStamp(path));
+    const lookedAt = Date.now();
+    const areKept = stamps.every((stamp) => stamp.look() === "there" && stamp.keep(lookedAt));
+    const artifact = await read();
+    if (areKept && stamps.every((stamp) => stamp.isUnchanged())) {
+      const [oldest] = this.#kept.size >= MAX_KEPT ? this.#kept.keys() : [];
+      if (oldest !== undefined) this.#kept.delete(oldest);
+      this.#kept.set(key, { artifact, stamps });
+    }
+    return artifact;
+  }
+}
+
+/** Loads what reads archives and manifests. */
+export function loadFindArtifact(): Promise<typeof import("./find_artifact.ts")> {
+  // Written out, it would be parsed when the daemon starts.
+  return import(new URL("./find_artifact.ts", import.meta.url).href);
+}
