@@ -58,7 +58,7 @@ export function outcomeFence(capsule: string): string {
  */
 export function characterBoundary(bytes: Uint8Array, most: number): number {
   if (bytes.length <= most) return bytes.length;
-  for (let length = most; length > most - 4 && length > 0; length--) {
+  for (let length = most; length >= Math.max(0, most - 3); length--) {
     if ((bytes[length]! & 0xc0) !== 0x80) return length;
   }
   return most;
