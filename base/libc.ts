@@ -100,8 +100,8 @@ export const RENAME_NOREPLACE = 1;
 export const LOCK = { SH: 1, EX: 2, NB: 4, UN: 8 } as const;
 /** `poll` events. */
 export const POLL = { IN: 1, PRI: 2, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
-/** `lseek`: where content or a hole begins. */
-export const SEEK = { DATA: 3, HOLE: 4 } as const;
+/** `lseek`: a place by its offset, or the next one where content or a hole begins. */
+export const SEEK = { SET: 0, CURRENT: 1, DATA: 3, HOLE: 4 } as const;
 /** `fcntl` commands. */
 export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4, SETPIPE_SZ: 1031 } as const;
 /** Close-on-exec, the only descriptor flag. */
@@ -431,7 +431,7 @@ export class Libc {
     return this.#result(this.#c.callNB(SYS.fchmodat, AT_FDCWD, cString(`/proc/self/fd/${fd}`)!, mode, 0));
   }
 
-  /** The next place at or after `offset` where content or a hole begins, `whence` as {@linkcode SEEK}. */
+  /** Moves to a place, `whence` as {@linkcode SEEK}; the place as an offset from the start. */
   lseek(fd: number, offset: number, whence: number): number {
     return this.#wide(this.#c.callWide(SYS.lseek, fd, offset, whence, 0, 0, 0));
   }
