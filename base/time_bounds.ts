@@ -27,6 +27,12 @@ export interface TimeBounds {
   readonly doorBody: number;
   /** Between two comments that keep a stream of the door from looking idle (spec door 12.7). */
   readonly doorHeartbeat: number;
+  /** Connecting to the spawn daemon. */
+  readonly roostConnect: number;
+  /** The spawn daemon's answer, which may have to read an archive first. */
+  readonly roostAnswer: number;
+  /** At the spawn daemon: one request, from the connection or the answer before it to its last byte (spec roost 2.4). */
+  readonly roostRequest: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -85,6 +91,9 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   doorDrain: 500,
   doorBody: 30_000,
   doorHeartbeat: 15_000,
+  roostConnect: 2_000,
+  roostAnswer: 30_000,
+  roostRequest: 10_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
