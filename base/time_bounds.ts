@@ -11,6 +11,14 @@ export interface TimeBounds {
   readonly shellPoll: number;
   /** Grace between SIGTERM and SIGKILL of a child tree (spec session 17.5). */
   readonly childStopGrace: number;
+  /** How long a task waits for a delegation's outcome beyond the time its child may run (spec roost 17). */
+  readonly delegationBackstop: number;
+  /** How long a child that reported its end may take to exit. */
+  readonly reportedExit: number;
+  /** One report of a child's end to its parent's door. */
+  readonly completionPost: number;
+  /** Between two looks at the task of a plan's child (spec roost 15). */
+  readonly stepPoll: number;
   /** From the first SIGTERM to a forced exit (spec session 17.3). */
   readonly teardown: number;
   /** Longest write-out of an open door connection at shutdown (spec door 1). */
@@ -87,6 +95,10 @@ export interface TimeBounds {
 export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   shellPoll: 20,
   childStopGrace: 5_000,
+  delegationBackstop: 30_000,
+  reportedExit: 20_000,
+  completionPost: 10_000,
+  stepPoll: 500,
   teardown: 20_000,
   doorDrain: 500,
   doorBody: 30_000,

@@ -28,6 +28,8 @@ export interface CommandTools {
 
 /** What resolving needs of the session. */
 export interface SessionToolsOptions {
+  /** Tools the runtime itself provides to this session, by name. */
+  readonly provided: ReadonlyMap<string, ResolvedTool>;
   /** Everything installed, by name. */
   readonly installed: readonly InstalledTool[];
   /** Bare names of the declared `runtime: tool` artifacts. */
@@ -70,6 +72,8 @@ export class SessionTools {
   /** @throws {DispatchRefusal} when nothing of that name may be called. */
   resolve(name: string): ResolvedTool {
     if (RUNTIME_TOOL_NAMES.includes(name)) {
+      const provided = this.#options.provided.get(name);
+      if (provided !== undefined) return provided;
       throw new DispatchRefusal(`tool '${name}' is not available: it needs ${DECLARED_BY[name]}`);
     }
     const { allowlist, commands, shellAllow, specs } = this.#options;
