@@ -33,6 +33,18 @@ export interface TimeBounds {
   readonly roostAnswer: number;
   /** At the spawn daemon: one request, from the connection or the answer before it to its last byte (spec roost 2.4). */
   readonly roostRequest: number;
+  /** Telling the spawn daemon that a session ended, all of it: the session does not wait longer for it. */
+  readonly roostRetire: number;
+  /** From the start of a delegated child to its readiness line (spec roost 17). */
+  readonly childLaunch: number;
+  /** From the first try to hand a child its task to its acceptance (spec roost 17). */
+  readonly childDelivery: number;
+  /** First wait before a child's door is tried again; doubled up to eight times as much. */
+  readonly childRetry: number;
+  /** What is left to hear of a child's errors once its process is gone. */
+  readonly childLastWords: number;
+  /** Reading the approval a session is launched with from its standard input. */
+  readonly spawnGrant: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -94,6 +106,12 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   roostConnect: 2_000,
   roostAnswer: 30_000,
   roostRequest: 10_000,
+  roostRetire: 3_000,
+  childLaunch: 180_000,
+  childDelivery: 30_000,
+  childRetry: 50,
+  childLastWords: 500,
+  spawnGrant: 10_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,

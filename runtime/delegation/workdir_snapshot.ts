@@ -11,9 +11,6 @@ import { copyTree, type LeftOutReason, TreeTooLarge } from "../../base/tree_copy
 import { repointedTarget } from "./snapshot_link.ts";
 import type { SkippedEntry, SkipReason, SnapshotReport } from "./snapshot_report.ts";
 
-/** Ceiling of a copy for a child whose manifest declares none, in bytes. */
-export const DEFAULT_SNAPSHOT_BYTES = 10 * 1024 ** 3;
-
 /** What the runtime itself writes at the top of a work folder. */
 const RUNTIME_OWNED: ReadonlySet<string> = new Set(["peer-in", "out"]);
 
@@ -31,8 +28,8 @@ export interface SnapshotRequest {
   readonly target: string;
   /** Directories of the runtime: none of them is copied, wherever it lies. They need not exist. */
   readonly runtimeDirectories: readonly string[];
-  /** The child's `capabilities.resources.workdir_max_bytes`; `null` when its manifest declares none. */
-  readonly maxBytes: number | null;
+  /** The child's `capabilities.resources.workdir_max_bytes`. */
+  readonly maxBytes: number;
   readonly signal: AbortSignal;
 }
 
@@ -62,7 +59,7 @@ async function copy(request: SnapshotRequest): Promise<SnapshotReport> {
       excludedNames: RUNTIME_OWNED,
       excludedDirectories: [to.identity, ...request.runtimeDirectories.flatMap(identityOf)],
       linkTarget: (link) => repointedTarget(link, roots, target),
-      maxBytes: maxBytes ?? DEFAULT_SNAPSHOT_BYTES,
+      maxBytes,
       leftOut: (path, reason) => skipped.add(path, reason),
       signal,
     });
@@ -75,11 +72,10 @@ async function copy(request: SnapshotRequest): Promise<SnapshotReport> {
 
 function snapshotFailure({ child, maxBytes }: SnapshotRequest, cause: unknown): unknown {
   if (cause instanceof TreeTooLarge) {
-    const declared = maxBytes === null ? ", the default" : "";
     return new MurError(
       "E-IO-003",
-      `the work folder is larger than the copy '${child}' may begin with: ${cause.maxBytes} bytes${declared} ` +
-        "(capabilities.resources.workdir_max_bytes of its manifest)",
+      `the work folder is larger than the copy '${child}' may begin with: its manifest allows ${maxBytes} bytes ` +
+        "(capabilities.resources.workdir_max_bytes)",
       { cause },
     );
   }
