@@ -15,6 +15,7 @@ function spec(name: string, role: ComponentSpec["role"]): ComponentSpec {
 
 function tools(): SessionTools {
   return new SessionTools({
+    provided: new Map(),
     installed: [
       installed("wasm-tool", "runtime: tool"),
       installed("native-tool", "runtime: tool\nimplementation: native"),
@@ -29,7 +30,7 @@ function tools(): SessionTools {
     specs: new Map([["wasm-tool", spec("wasm-tool", "tool")], ["driver", spec("driver", "driver")]]),
     pulledSkills: new Set(["pulled"]),
     components: {} as ComponentRuntime,
-    commands: { shell: () => assert.fail(), native: () => assert.fail() },
+    commands: { shell: () => assert.fail(), step: () => assert.fail(), native: () => assert.fail() },
     frames: new FrameLog(),
     requestInput: () => assert.fail(),
     output: () => {},
