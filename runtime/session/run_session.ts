@@ -24,7 +24,7 @@ import { murmurMd } from "../agent/murmur_md.ts";
 import { systemPrompt, tracedPromptSource } from "../agent/system_prompt.ts";
 import { LAUNCH_TASK, LOST_COMMANDS_TASK } from "../agent/task_origin.ts";
 import { TokenCounter } from "../agent/token_count.ts";
-import { ToolDispatcher } from "../agent/tool_dispatch.ts";
+import { type ResolvedTool, ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
@@ -195,7 +195,7 @@ class AgentSession {
       report: (text) => this.#log.line(text),
     });
     this.#undo.push(() => this.#tokens.close());
-    installTools(staged, this.#directories.runtime, await this.#providedTools());
+    installTools(staged, this.#directories.runtime, await this.#providedManifests());
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
@@ -214,7 +214,7 @@ class AgentSession {
     this.#openTrace();
     this.#bindComponents(url);
     await this.#containCommands();
-    this.#openTools(url);
+    await this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
     this.#log.line(JSON.stringify(this.#inventory()));
@@ -442,14 +442,6 @@ class AgentSession {
     this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
   }
 
-  /** Manifests of the tools the runtime itself provides, each there by its grant alone. */
-  async #providedTools(): Promise<ReadonlyMap<string, string>> {
-    const { spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
-    if (allow.length === 0) return new Map();
-    const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
-    return new Map([[DELEGATE_TASK, delegateTaskManifest({ allow, snapshots })]]);
-  }
-
   #inventory() {
     return toolInventory(this.#installed, this.#boundSkill);
   }
@@ -556,7 +548,52 @@ class AgentSession {
     this.#log.line(text);
   }
 
-  #openTools(url: string): void {
+  /** Manifests of the tools the runtime provides to this capsule, by name; what it does not have is not loaded. */
+  async #providedManifests(): Promise<ReadonlyMap<string, string>> {
+    const provided = new Map<string, string>();
+    const { planSubmit, spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
+    if (planSubmit) {
+      const { planManifest, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
+      provided.set(SUBMIT_PLAN, planManifest());
+    }
+    if (allow.length > 0) {
+      const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
+      provided.set(DELEGATE_TASK, delegateTaskManifest({ allow, snapshots }));
+    }
+    return provided;
+  }
+
+  /** The tools the runtime provides to this capsule, by name. @param tools What their calls may use. */
+  async #providedTools(tools: () => SessionTools): Promise<ReadonlyMap<string, ResolvedTool>> {
+    const provided = new Map<string, ResolvedTool>();
+    const { capabilities } = this.#staged.manifest;
+    if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool());
+    if (capabilities.planSubmit) {
+      const { PlanTool } = await import("../plan/plan_tool.ts");
+      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
+      const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
+      const plans = new PlanTool({
+        facts: {
+          tools: new Set(this.#inventory().map(({ name }) => name)),
+          shellAllow: new Set(capabilities.shellAllow),
+        },
+        runtimeDir: this.#directories.runtime,
+        trace: this.#trace,
+        dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
+        command: (words, line) => tools().command(words[0], words.slice(1), line),
+        capsules: noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL")),
+        report: (text) => this.#report(text),
+      });
+      provided.set(SUBMIT_PLAN, {
+        kind: "runtime",
+        inputSchema: PLAN_SCHEMA,
+        run: (input, scope) => plans.run(input, scope),
+      });
+    }
+    return provided;
+  }
+
+  async #openTools(url: string): Promise<void> {
     const staged = this.#staged;
     const { manifest } = staged;
     this.#commands = new SessionCommands({
@@ -570,8 +607,8 @@ class AgentSession {
       enqueue: (task) => this.#registry.enqueue(task),
     });
     this.#undo.push(() => this.#commands.close(this.#ended));
-    const tools = new SessionTools({
-      provided: new Map(this.#delegations === null ? [] : [["delegate-task", this.#delegations.tool()]]),
+    const tools: SessionTools = new SessionTools({
+      provided: await this.#providedTools(() => tools),
       installed: this.#installed,
       allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),
       shellAllow: manifest.capabilities.shellAllow,
@@ -726,7 +763,7 @@ class AgentSession {
       system: systemPrompt({
         capsuleName: manifest.name,
         capsuleVersion: manifest.version,
-        planTool: false,
+        planTool: manifest.capabilities.planSubmit,
         prompt: this.#prompt,
       }),
       tools: this.#inventory(),
