@@ -104,8 +104,8 @@ export class SessionDelegations implements HandedOffWork {
   readonly #waits = new Map<string, () => void>();
   /** Of canceled tasks: what ran when they were. */
   readonly #canceled = new Map<string, readonly string[]>();
-  /** Tasks whose signal is listened to. */
-  readonly #heard = new Set<string>();
+  /** Signals of tasks that are listened to. */
+  readonly #heard = new WeakSet<AbortSignal>();
 
   constructor(services: DelegationServices) {
     this.#services = services;
@@ -195,7 +195,6 @@ export class SessionDelegations implements HandedOffWork {
       if (delegation.state.cause?.kind === "canceled") this.#record(delegation);
     }
     this.#canceled.delete(taskId);
-    this.#heard.delete(taskId);
   }
 
   /** The session is over: nothing of it may run on. */
@@ -294,8 +293,8 @@ export class SessionDelegations implements HandedOffWork {
 
   /** A cancel ends everything of its task at once, whatever the task is doing. */
   #hear(taskId: string, signal: AbortSignal): void {
-    if (this.#heard.has(taskId)) return;
-    this.#heard.add(taskId);
+    if (this.#heard.has(signal)) return;
+    this.#heard.add(signal);
     signal.addEventListener("abort", () => {
       const live = this.#live(taskId);
       this.#canceled.set(taskId, live.map(({ child }) => child.delegationId));

@@ -57,6 +57,7 @@ import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stag
 import { runTaskLoop } from "./task_loop.ts";
 import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
+import type { SessionDelegations } from "../delegation/session_delegations.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -137,6 +138,8 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
+  /** `null`: the capsule may not delegate. */
+  #delegations: SessionDelegations | null = null;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
   readonly #registry: TaskRegistry;
@@ -175,7 +178,7 @@ class AgentSession {
         },
       },
       contextOf: (contextId) => a2aTaskContext(this.#launchContext(), contextId),
-      residue: () => this.#commands.residue(),
+      residue: () => [...this.#commands.residue(), ...this.#delegations?.residue() ?? []],
     });
   }
 
@@ -192,7 +195,7 @@ class AgentSession {
       report: (text) => this.#log.line(text),
     });
     this.#undo.push(() => this.#tokens.close());
-    installTools(staged, this.#directories.runtime);
+    installTools(staged, this.#directories.runtime, await this.#providedTools());
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
@@ -426,6 +429,10 @@ class AgentSession {
         conversation: lifecycle.conversation,
         a2aCompat: manifest.network.a2aCompat,
         acceptsPeers: manifest.exports.peerTasks,
+        receiveCompletion: manifest.capabilities.spawnAllow.length === 0
+          ? null
+          // One that comes before the first delegation is nobody's.
+          : (delegationId) => this.#delegations?.receive(delegationId) ?? "not-awaited",
         publicCard: () => card("public"),
         extendedCard: () => card("extended"),
       },
@@ -433,6 +440,14 @@ class AgentSession {
       bounds: options.bounds,
     });
     this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
+  }
+
+  /** Manifests of the tools the runtime itself provides, each there by its grant alone. */
+  async #providedTools(): Promise<ReadonlyMap<string, string>> {
+    const { spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
+    if (allow.length === 0) return new Map();
+    const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
+    return new Map([[DELEGATE_TASK, delegateTaskManifest({ allow, snapshots })]]);
   }
 
   #inventory() {
@@ -556,6 +571,7 @@ class AgentSession {
     });
     this.#undo.push(() => this.#commands.close(this.#ended));
     const tools = new SessionTools({
+      provided: new Map(this.#delegations === null ? [] : [["delegate-task", this.#delegations.tool()]]),
       installed: this.#installed,
       allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),
       shellAllow: manifest.capabilities.shellAllow,
@@ -680,6 +696,7 @@ class AgentSession {
       maxTurns: manifest.inference!.maxTurns,
       continuation: this.#continuation,
       detachedWork: () => this.#workIds(),
+      handedOff: this.#delegations,
       loopFor: (task, record) => this.#loop(task, record),
       openRecord: async (contextId) =>
         manifest.context.record
