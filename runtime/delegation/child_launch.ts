@@ -22,9 +22,11 @@ export interface DelegatingSession {
   /** Its scratch directory. */
   readonly scratchDir: string;
   readonly workdir: string;
+  /** Directory a relative `MURMUR_MUR_BINARY` is taken against; absolute. */
+  readonly cwd: string;
   /** Where the child's packed manifest is read; the artifact has to have the approved hash. */
   readonly stores: readonly ArtifactStore[];
-  /** What this process holds: `PATH`, `HOME` and the variables both sides declare are taken from it. */
+  /** What this process holds, its `.env` included: `PATH`, `HOME` and the variables both sides declare are taken from it. */
   readonly env: { get(name: string): string | undefined };
   /** Its own `capabilities.env.allow`. */
   readonly envAllow: readonly string[];
