@@ -188,11 +188,13 @@ export class SessionDelegations implements HandedOffWork {
   }
 
   async endTask(taskId: string, cause: TaskEndCause): Promise<void> {
-    // One that a step no longer waits for is still being given up.
+    const endAll = () => this.#of(taskId).forEach((delegation) => this.#end(delegation, cause));
+    endAll();
+    // A launch that a step no longer waits for is still being given up.
     await Promise.allSettled([...this.#launches.get(taskId) ?? []]);
     this.#launches.delete(taskId);
+    endAll();
     const mine = this.#of(taskId);
-    for (const delegation of mine) this.#end(delegation, cause);
     await Promise.all(mine.map(({ settled }) => settled.promise));
     for (const delegation of mine) {
       delegation.report = null;
@@ -285,7 +287,7 @@ export class SessionDelegations implements HandedOffWork {
     const begun = performance.now();
     this.#hear(taskId, signal);
     let delegation: Delegation | null = null as Delegation | null;
-    const result = await this.#services.launch({
+    let result = await this.#services.launch({
       capsule,
       version,
       task,
@@ -295,6 +297,10 @@ export class SessionDelegations implements HandedOffWork {
       signal,
       ready: (child) => delegation = this.#enter(origin, taskId, child),
     });
+    // One that reported its end held its task, though it was gone before its door's answer was read.
+    if (result.status === "failed" && origin === "tool" && delegation?.state.received && !signal.aborted) {
+      result = { status: "started", child: delegation.child, taskId: "" };
+    }
     if (result.status === "started") {
       delegation ??= this.#enter(origin, taskId, result.child);
       this.#hold(delegation, signal);
