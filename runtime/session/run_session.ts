@@ -33,6 +33,7 @@ import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
+import type { CapsuleSteps } from "../plan/capsule_steps.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
 import { redactValues } from "../trace/trace_redaction.ts";
@@ -57,6 +58,7 @@ import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stag
 import { runTaskLoop } from "./task_loop.ts";
 import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
+import type { Registration } from "../delegation/registration.ts";
 import type { SessionDelegations } from "../delegation/session_delegations.ts";
 
 /** A session that serves. */
@@ -112,6 +114,9 @@ export async function runAgentSession(staged: StagedSession, run: SessionRun): P
     await session.open();
     run.ready(session.readiness());
     return await session.live();
+  } catch (error) {
+    await session.failed();
+    throw error;
   } finally {
     await session.close();
   }
@@ -138,6 +143,8 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
+  /** `null`: the capsule neither delegates nor was delegated. */
+  #registration: Registration | null = null;
   /** `null`: the capsule may not delegate. */
   #delegations: SessionDelegations | null = null;
   #installed: readonly InstalledTool[] = [];
@@ -150,6 +157,9 @@ class AgentSession {
   #breach: MurError | null = null;
   /** The session ended in order: what runs in the background may go on. */
   #ended = false;
+  readonly #startedAt = performance.now();
+  #lastTask: TaskOutcome | null = null;
+  #endReported = false;
 
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
@@ -214,6 +224,7 @@ class AgentSession {
     this.#openTrace();
     this.#bindComponents(url);
     await this.#containCommands();
+    await this.#openDelegations(url);
     await this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
@@ -267,7 +278,7 @@ class AgentSession {
       },
       idleMs: Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS,
       stop: this.#run.stop,
-      run: (task, signal) => runTask(this.#taskServices(), task, signal),
+      run: async (task, signal) => this.#lastTask = await runTask(this.#taskServices(), task, signal),
       afterLaunch: () => this.#lostCommandsTask(),
       goOn: () => {
         // The next task brings its own text.
@@ -328,6 +339,7 @@ class AgentSession {
     await this.#commands.abandon();
     this.#ended = true;
     this.#trace.endSession(status);
+    await this.#reportEnd((outcome ?? this.#lastTask)?.status === "ok" ? "ok" : "error");
     this.#frames.close();
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
     const error = outcome.fatal ??
@@ -335,6 +347,37 @@ class AgentSession {
         hint: `see ${this.#directories.paths.records}/out/result.txt and mur trace show`,
       });
     return { status, text: outcome.text, error };
+  }
+
+  /** The session cannot go on; whoever delegated it is told, when there is anything to tell it from. */
+  async failed(): Promise<void> {
+    if (this.#directories !== undefined) await this.#reportEnd("error");
+  }
+
+  /** Reports the end of a delegated session to the one that delegated it, once (spec roost 16.2, session 17.5 step 8). */
+  async #reportEnd(status: "ok" | "error"): Promise<void> {
+    const { options, manifest, sessionId } = this.#staged;
+    const handle = options.spawned?.handle ?? null;
+    if (handle === null || this.#endReported) return;
+    this.#endReported = true;
+    const { reportCompletion } = await import("../delegation/completion_report.ts");
+    const { paths, out, records } = this.#directories;
+    await reportCompletion({
+      handle,
+      completion: {
+        delegation_id: handle.delegationId,
+        capsule_name: manifest.name,
+        capsule_version: manifest.version,
+        session_id: sessionId,
+        status,
+        ...(out.exists("result.txt") ? { result_path: `${paths.records}/out/result.txt` } : {}),
+        workdir: paths.workdir,
+        duration_ms: Math.round(performance.now() - this.#startedAt),
+      },
+      records,
+      bounds: options.bounds,
+      report: (text) => this.#report(text),
+    });
   }
 
   /** Undoes everything that was opened, whatever fails on the way. */
@@ -548,6 +591,25 @@ class AgentSession {
     this.#log.line(text);
   }
 
+  /** Opens what hands work to other capsules; nothing of it is loaded for one that may not. */
+  async #openDelegations(url: string): Promise<void> {
+    if (this.#registration === null || this.#staged.manifest.capabilities.spawnAllow.length === 0) return;
+    const { openDelegations } = await import("../delegation/open_delegations.ts");
+    const delegations = openDelegations({
+      staged: this.#staged,
+      directories: this.#directories,
+      url,
+      registration: this.#registration,
+      trace: this.#trace,
+      progress: (taskId, message) => this.#registry.progress(taskId, message),
+      traceparentOf: (taskId) => this.#registry.traceparent(taskId),
+      report: (text) => this.#report(text),
+      diagnostics: (line) => this.#run.diagnostics(line),
+    });
+    this.#delegations = delegations;
+    this.#undo.push(() => delegations.close());
+  }
+
   /** Manifests of the tools the runtime provides to this capsule, by name; what it does not have is not loaded. */
   async #providedManifests(): Promise<ReadonlyMap<string, string>> {
     const provided = new Map<string, string>();
@@ -570,7 +632,6 @@ class AgentSession {
     if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool());
     if (capabilities.planSubmit) {
       const { PlanTool } = await import("../plan/plan_tool.ts");
-      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
       const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
       const plans = new PlanTool({
         facts: {
@@ -581,7 +642,7 @@ class AgentSession {
         trace: this.#trace,
         dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
         command: (words, line) => tools().command(words[0], words.slice(1), line),
-        capsules: noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL")),
+        capsules: await this.#capsuleSteps(),
         report: (text) => this.#report(text),
       });
       provided.set(SUBMIT_PLAN, {
@@ -591,6 +652,15 @@ class AgentSession {
       });
     }
     return provided;
+  }
+
+  async #capsuleSteps(): Promise<CapsuleSteps> {
+    if (this.#delegations === null) {
+      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
+      return noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL"));
+    }
+    const { openSteps } = await import("../delegation/open_delegations.ts");
+    return openSteps(this.#staged, this.#delegations);
   }
 
   async #openTools(url: string): Promise<void> {
