@@ -38,11 +38,6 @@ const FEATURES: readonly Feature[] = [
   },
   {
     area: "capability",
-    declared: ({ capabilities }) => when(capabilities.planSubmit, "capabilities.plan.submit"),
-    lacks: "run plans",
-  },
-  {
-    area: "capability",
     declared: ({ capabilities }) => when(capabilities.installDeclared, "capabilities.install"),
     lacks: "install artifacts while a session runs",
   },

@@ -28,6 +28,8 @@ export interface CallScope {
   /** Class of the task. */
   readonly trust: Trust;
   readonly signal: AbortSignal;
+  /** The call is a step of a plan: its commands get no variables of the session and are never moved to the background. */
+  readonly inPlan?: boolean;
 }
 
 /** A shell command as its trace line tells it. */
@@ -49,10 +51,20 @@ export interface DetachedReport {
   readonly graceMs: number;
 }
 
+/** The members of a result that {@linkcode ToolRun.text} is made of, apart: a plan's step needs them. */
+export interface ToolAnswer {
+  readonly data: string | null;
+  readonly summary: string | null;
+  /** Reads the file that holds the data instead, at most so many bytes; `null` when none is named or can be read. */
+  readData(maxBytes: number): string | null;
+}
+
 /** What running a tool gave. */
 export interface ToolRun {
   readonly passed: boolean;
   readonly text: string;
+  /** Absent: the text is all there is. */
+  readonly answer?: ToolAnswer;
   readonly metadata: readonly (readonly [string, string])[];
   /** The tool says that its result is cut. */
   readonly truncated?: boolean;
@@ -64,6 +76,8 @@ export interface ToolRun {
   readonly fatal?: MurError;
   /** Nobody answered the tool's question in time: the attempt ends (spec session 16.1). */
   readonly inputTimedOut?: boolean;
+  /** The call waited for something of its own when the task was cancelled. */
+  readonly canceledIn?: "plan";
 }
 
 /** A name resolved to what answers it. */
@@ -73,6 +87,8 @@ export interface ResolvedTool {
   readonly inputSchema: JsonObject | null;
   /** Skills only: who put it there. */
   readonly skillOrigin?: "operator" | "runtime";
+  /** A command line of a plan: its words behind the binary, which no interpreter reads. */
+  readonly args?: readonly string[];
   /** @throws {DispatchRefusal} when nothing ran. */
   run(input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
@@ -109,7 +125,20 @@ export interface DispatchResult {
   readonly fence: string | null;
   readonly fatal: MurError | null;
   readonly inputTimedOut: boolean;
+  /** What the call was waiting in when the task was cancelled; `null` for an ordinary step of the loop. */
+  readonly canceledIn: "plan" | null;
 }
+
+/** What a step of a plan gave. */
+export type StepCall =
+  /** A gate refused it, or nothing could be run. */
+  | { readonly kind: "refused"; readonly reason: string }
+  | { readonly kind: "ran"; readonly run: ToolRun };
+
+/** Why a gate refused a call. */
+type GateRefusal =
+  | { readonly gate: "input"; readonly missing: readonly string[]; readonly reason: string }
+  | { readonly gate: "protected-path"; readonly reason: string; readonly refused: ProtectedPathRefusal };
 
 const encoder = new TextEncoder();
 
@@ -133,15 +162,21 @@ export class ToolDispatcher {
     try {
       tool = this.#services.resolve(call.name);
       if (call.inputProblem !== null) throw new DispatchRefusal(call.inputProblem);
-      this.#requireInput(tool, call, scope);
-      const refused = this.#protectPaths(tool, call, scope);
-      if (refused !== null) return refused;
+      const refused = this.#gate(tool, call.name, call.input);
+      if (refused?.gate === "protected-path") return this.#protected(tool, call, scope, refused.refused);
+      if (refused?.gate === "input") {
+        this.#services.trace.write("tool_input_refused", {
+          turn: scope.turn,
+          tool_name: call.name,
+          tool_call_id: call.id,
+          missing: refused.missing,
+          reason: refused.reason,
+        });
+        throw new DispatchRefusal(refused.reason);
+      }
       run = await tool.run(call.input, scope);
     } catch (cause) {
-      // Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written.
-      const survivable = cause instanceof DispatchRefusal || cause instanceof ComponentFailure ||
-        (cause instanceof MurError && cause.code !== "E-RUN-007");
-      if (!survivable) throw cause;
+      if (!isSurvivable(cause)) throw cause;
       refusal = reasonOf(cause);
     }
     const durationMs = Math.round(performance.now() - started);
@@ -160,32 +195,62 @@ export class ToolDispatcher {
       exitCode: run?.shell?.exitCode ?? null,
       truncated: run?.truncated ?? false,
     });
-    return { text, isError, fence, fatal: run?.fatal ?? null, inputTimedOut: run?.inputTimedOut ?? false };
+    return {
+      text,
+      isError,
+      fence,
+      fatal: run?.fatal ?? null,
+      inputTimedOut: run?.inputTimedOut ?? false,
+      canceledIn: run?.canceledIn ?? null,
+    };
+  }
+
+  /**
+   * Runs one attempt at a step of a plan: resolved, gated and run as a call of the model is, and told by the plan's own
+   * records instead of a call's (spec components 12.5, trace 6.6). Never throws for what a tool does.
+   *
+   * @param tool What answers; by default what the name resolves to.
+   * @param scope Of the call that submitted the plan, with the plan's signal.
+   */
+  async dispatchStep(
+    { name, input, tool }: { readonly name: string; readonly input: JsonObject; readonly tool?: ResolvedTool },
+    scope: CallScope,
+  ): Promise<StepCall> {
+    try {
+      const resolved = tool ?? this.#services.resolve(name);
+      const refused = this.#gate(resolved, name, input);
+      if (refused !== null) return { kind: "refused", reason: refused.reason };
+      return { kind: "ran", run: await resolved.run(input, { ...scope, inPlan: true }) };
+    } catch (cause) {
+      if (!isSurvivable(cause)) throw cause;
+      const reason = reasonOf(cause);
+      if (cause instanceof DispatchRefusal) return { kind: "refused", reason };
+      return { kind: "ran", run: { passed: false, text: reason, metadata: [] } };
+    }
+  }
+
+  /** The gates before every run (spec components 8.3), for calls of the model and steps of plans alike. */
+  #gate(tool: ResolvedTool, name: string, input: JsonObject): GateRefusal | null {
+    const missing = this.#missingInput(tool, name, input);
+    if (missing !== null) return missing;
+    const refused = this.#services.protectedPath(tool, name, input);
+    return refused === null ? null : { gate: "protected-path", reason: refused.reason, refused };
   }
 
   /** Gate 0 (spec components 8.3). */
-  #requireInput(tool: ResolvedTool, call: ToolCall, scope: CallScope): void {
-    if (tool.inputSchema === null) return;
-    const finding = checkRequiredInput(call.name, tool.inputSchema, call.input);
-    if (finding.kind === "complete") return;
+  #missingInput(tool: ResolvedTool, name: string, input: JsonObject): GateRefusal | null {
+    if (tool.inputSchema === null) return null;
+    const finding = checkRequiredInput(name, tool.inputSchema, input);
+    if (finding.kind === "complete") return null;
     if (finding.kind === "unusable") {
-      if (!this.#unchecked.has(call.name)) this.#services.warn(uncheckedInputWarning(call.name, finding.why));
-      this.#unchecked.add(call.name);
-      return;
+      if (!this.#unchecked.has(name)) this.#services.warn(uncheckedInputWarning(name, finding.why));
+      this.#unchecked.add(name);
+      return null;
     }
-    this.#services.trace.write("tool_input_refused", {
-      turn: scope.turn,
-      tool_name: call.name,
-      tool_call_id: call.id,
-      missing: finding.missing,
-      reason: finding.reason,
-    });
-    throw new DispatchRefusal(finding.reason);
+    return { gate: "input", missing: finding.missing, reason: finding.reason };
   }
 
-  #protectPaths(tool: ResolvedTool, call: ToolCall, scope: CallScope): DispatchResult | null {
-    const refused = this.#services.protectedPath(tool, call.name, call.input);
-    if (refused === null) return null;
+  #protected(tool: ResolvedTool, call: ToolCall, scope: CallScope, refused: ProtectedPathRefusal): DispatchResult {
     this.#services.trace.write("protected_path_denied", {
       turn: scope.turn,
       call: tool.kind === "shell" ? "shell" : "tool",
@@ -203,7 +268,7 @@ export class ToolDispatcher {
       exitCode: null,
       truncated: false,
     });
-    return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false };
+    return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false, canceledIn: null };
   }
 
   #record(
@@ -294,4 +359,10 @@ export class ToolDispatcher {
       ...outcome,
     });
   }
+}
+
+/** Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written. */
+function isSurvivable(cause: unknown): boolean {
+  return cause instanceof DispatchRefusal || cause instanceof ComponentFailure ||
+    (cause instanceof MurError && cause.code !== "E-RUN-007");
 }

@@ -86,10 +86,9 @@ export interface StepDelegation {
   readonly child: ChildProcess;
   /** Id of the task at the child's door. */
   readonly taskId: string;
-  /** Settles when its process is gone. */
-  readonly exited: Promise<ChildExit>;
   /**
-   * The step is over: ends the child and writes how it went.
+   * The step is over: writes how it went, ends the child and waits until it is gone. Nothing of that for a task that was
+   * canceled, which does so itself.
    *
    * @param reason `null` on `completed`.
    */
@@ -104,6 +103,8 @@ export class SessionDelegations implements HandedOffWork {
   readonly #waits = new Map<string, () => void>();
   /** Of canceled tasks: what ran when they were. */
   readonly #canceled = new Map<string, readonly string[]>();
+  /** Launches under way, by task. */
+  readonly #launches = new Map<string, Set<Promise<unknown>>>();
   /** Signals of tasks that are listened to. */
   readonly #heard = new WeakSet<AbortSignal>();
 
@@ -187,8 +188,13 @@ export class SessionDelegations implements HandedOffWork {
   }
 
   async endTask(taskId: string, cause: TaskEndCause): Promise<void> {
+    const endAll = () => this.#of(taskId).forEach((delegation) => this.#end(delegation, cause));
+    endAll();
+    // A launch that a step no longer waits for is still being given up.
+    await Promise.allSettled([...this.#launches.get(taskId) ?? []]);
+    this.#launches.delete(taskId);
+    endAll();
     const mine = this.#of(taskId);
-    for (const delegation of mine) this.#end(delegation, cause);
     await Promise.all(mine.map(({ settled }) => settled.promise));
     for (const delegation of mine) {
       delegation.report = null;
@@ -211,32 +217,35 @@ export class SessionDelegations implements HandedOffWork {
   async startStep(
     call: { readonly capsule: string; readonly version: string; readonly task: string },
     scope: Pick<CallScope, "taskId" | "contextId" | "signal">,
-  ): Promise<StepDelegation | { readonly status: "refused" | "failed"; readonly reason: string }> {
-    const started = await this.#launch("step", call, scope);
-    if (started.result.status !== "started") return { status: started.result.status, reason: started.result.reason };
-    const delegation = started.delegation!;
-    const { child } = delegation;
+  ): Promise<StepDelegation | { readonly reason: string }> {
+    const { result, delegation } = await this.#launch("step", call, scope);
+    if (result.status !== "started" || delegation === null) return { reason: (result as { reason: string }).reason };
     return {
-      child,
-      taskId: started.result.taskId,
-      exited: child.exited,
-      finish: async (outcome, reason) => {
-        // A task that was canceled meanwhile ends the child itself and says so.
-        if (delegation.state.cause?.kind !== "canceled") {
-          delegation.recorded = true;
-          this.#services.trace.second.write("delegation", {
-            ...named(child),
-            delegation_id: child.delegationId,
-            child_session_id: child.sessionId,
-            duration_ms: Math.round(performance.now() - child.launchedAt),
-            outcome,
-            reason: outcome === "completed" ? null : reason,
-          });
-          this.#end(delegation, { kind: "step-over" });
-        }
-        await delegation.settled.promise;
-      },
+      child: delegation.child,
+      taskId: result.taskId,
+      finish: (outcome, reason) => this.#finishStep(delegation, outcome, reason),
     };
+  }
+
+  async #finishStep(
+    delegation: Delegation,
+    outcome: "completed" | "failed" | "timed_out",
+    reason: string | null,
+  ): Promise<void> {
+    // A task that was canceled meanwhile ends the child itself and says so.
+    if (delegation.state.cause?.kind === "canceled") return;
+    const { child } = delegation;
+    delegation.recorded = true;
+    this.#services.trace.second.write("delegation", {
+      ...named(child),
+      delegation_id: child.delegationId,
+      child_session_id: child.sessionId,
+      duration_ms: Math.round(performance.now() - child.launchedAt),
+      outcome,
+      reason: outcome === "completed" ? null : reason,
+    });
+    this.#end(delegation, { kind: "step-over" });
+    await delegation.settled.promise;
   }
 
   async #delegate(input: JsonObject, scope: CallScope): Promise<ToolRun> {
@@ -257,13 +266,28 @@ export class SessionDelegations implements HandedOffWork {
 
   async #launch(
     origin: Origin,
+    call: { readonly capsule: string; readonly version: string; readonly task: string },
+    scope: Pick<CallScope, "taskId" | "contextId" | "signal">,
+  ): Promise<{ readonly result: ChildLaunchResult; readonly delegation: Delegation | null }> {
+    const launch = this.#launchNow(origin, call, scope);
+    const under = this.#launches.get(scope.taskId) ?? new Set();
+    this.#launches.set(scope.taskId, under.add(launch));
+    try {
+      return await launch;
+    } finally {
+      under.delete(launch);
+    }
+  }
+
+  async #launchNow(
+    origin: Origin,
     { capsule, version, task }: { readonly capsule: string; readonly version: string; readonly task: string },
     { taskId, contextId, signal }: Pick<CallScope, "taskId" | "contextId" | "signal">,
   ): Promise<{ readonly result: ChildLaunchResult; readonly delegation: Delegation | null }> {
     const begun = performance.now();
     this.#hear(taskId, signal);
     let delegation: Delegation | null = null as Delegation | null;
-    const result = await this.#services.launch({
+    let result = await this.#services.launch({
       capsule,
       version,
       task,
@@ -273,6 +297,10 @@ export class SessionDelegations implements HandedOffWork {
       signal,
       ready: (child) => delegation = this.#enter(origin, taskId, child),
     });
+    // One that reported its end held its task, though it was gone before its door's answer was read.
+    if (result.status === "failed" && origin === "tool" && delegation?.state.received && !signal.aborted) {
+      result = { status: "started", child: delegation.child, taskId: "" };
+    }
     if (result.status === "started") {
       delegation ??= this.#enter(origin, taskId, result.child);
       this.#hold(delegation, signal);

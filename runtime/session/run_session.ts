@@ -24,7 +24,7 @@ import { murmurMd } from "../agent/murmur_md.ts";
 import { systemPrompt, tracedPromptSource } from "../agent/system_prompt.ts";
 import { LAUNCH_TASK, LOST_COMMANDS_TASK } from "../agent/task_origin.ts";
 import { TokenCounter } from "../agent/token_count.ts";
-import { ToolDispatcher } from "../agent/tool_dispatch.ts";
+import { type ResolvedTool, ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
@@ -33,6 +33,7 @@ import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
+import type { CapsuleSteps } from "../plan/capsule_steps.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
 import { redactValues } from "../trace/trace_redaction.ts";
@@ -114,6 +115,9 @@ export async function runAgentSession(staged: StagedSession, run: SessionRun): P
     await session.open();
     run.ready(session.readiness());
     return await session.live();
+  } catch (error) {
+    await session.failed();
+    throw error;
   } finally {
     await session.close();
   }
@@ -140,7 +144,7 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
-  /** `null`: it registers nowhere. */
+  /** `null`: the capsule neither delegates nor was delegated. */
   #registration: Registration | null = null;
   /** `null`: the capsule may not delegate. */
   #delegations: SessionDelegations | null = null;
@@ -156,6 +160,9 @@ class AgentSession {
   #ended = false;
   /** `null` while it goes on, and when it ended otherwise. */
   #status: SessionExitStatus | null = null;
+  readonly #startedAt = performance.now();
+  #lastTask: TaskOutcome | null = null;
+  #endReported = false;
 
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
@@ -201,7 +208,7 @@ class AgentSession {
       report: (text) => this.#log.line(text),
     });
     this.#undo.push(() => this.#tokens.close());
-    installTools(staged, this.#directories.runtime, await this.#providedTools());
+    installTools(staged, this.#directories.runtime, await this.#providedManifests());
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
@@ -221,7 +228,8 @@ class AgentSession {
     this.#openTrace();
     this.#bindComponents(url);
     await this.#containCommands();
-    this.#openTools(url);
+    await this.#openDelegations(url);
+    await this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
     this.#log.line(JSON.stringify(this.#inventory()));
@@ -285,7 +293,7 @@ class AgentSession {
       },
       idleMs: Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS,
       stop: this.#run.stop,
-      run: (task, signal) => runTask(this.#taskServices(), task, signal),
+      run: async (task, signal) => this.#lastTask = await runTask(this.#taskServices(), task, signal),
       afterLaunch: () => this.#lostCommandsTask(),
       goOn: () => {
         // The next task brings its own text.
@@ -347,6 +355,7 @@ class AgentSession {
     this.#ended = true;
     this.#status = status;
     this.#trace.endSession(status);
+    await this.#reportEnd((outcome ?? this.#lastTask)?.status === "ok" ? "ok" : "error");
     this.#frames.close();
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
     const error = outcome.fatal ??
@@ -354,6 +363,37 @@ class AgentSession {
         hint: `see ${this.#directories.paths.records}/out/result.txt and mur trace show`,
       });
     return { status, text: outcome.text, error };
+  }
+
+  /** The session cannot go on; whoever delegated it is told, when there is anything to tell it from. */
+  async failed(): Promise<void> {
+    if (this.#directories !== undefined) await this.#reportEnd("error");
+  }
+
+  /** Reports the end of a delegated session to the one that delegated it, once (spec roost 16.2, session 17.5 step 8). */
+  async #reportEnd(status: "ok" | "error"): Promise<void> {
+    const { options, manifest, sessionId } = this.#staged;
+    const handle = options.spawned?.handle ?? null;
+    if (handle === null || this.#endReported) return;
+    this.#endReported = true;
+    const { reportCompletion } = await import("../delegation/completion_report.ts");
+    const { paths, out, records } = this.#directories;
+    await reportCompletion({
+      handle,
+      completion: {
+        delegation_id: handle.delegationId,
+        capsule_name: manifest.name,
+        capsule_version: manifest.version,
+        session_id: sessionId,
+        status,
+        ...(out.exists("result.txt") ? { result_path: `${paths.records}/out/result.txt` } : {}),
+        workdir: paths.workdir,
+        duration_ms: Math.round(performance.now() - this.#startedAt),
+      },
+      records,
+      bounds: options.bounds,
+      report: (text) => this.#report(text),
+    });
   }
 
   /** Undoes everything that was opened, whatever fails on the way. */
@@ -459,14 +499,6 @@ class AgentSession {
       bounds: options.bounds,
     });
     this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
-  }
-
-  /** Manifests of the tools the runtime itself provides, each there by its grant alone. */
-  async #providedTools(): Promise<ReadonlyMap<string, string>> {
-    const { spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
-    if (allow.length === 0) return new Map();
-    const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
-    return new Map([[DELEGATE_TASK, delegateTaskManifest({ allow, snapshots })]]);
   }
 
   #inventory() {
@@ -575,7 +607,79 @@ class AgentSession {
     this.#log.line(text);
   }
 
-  #openTools(url: string): void {
+  /** Opens what hands work to other capsules; nothing of it is loaded for one that may not. */
+  async #openDelegations(url: string): Promise<void> {
+    if (this.#registration === null || this.#staged.manifest.capabilities.spawnAllow.length === 0) return;
+    const { openDelegations } = await import("../delegation/open_delegations.ts");
+    const delegations = openDelegations({
+      staged: this.#staged,
+      directories: this.#directories,
+      url,
+      registration: this.#registration,
+      trace: this.#trace,
+      progress: (taskId, message) => this.#registry.progress(taskId, message),
+      traceparentOf: (taskId) => this.#registry.traceparent(taskId),
+      report: (text) => this.#report(text),
+      diagnostics: (line) => this.#run.diagnostics(line),
+    });
+    this.#delegations = delegations;
+    this.#undo.push(() => delegations.close());
+  }
+
+  /** Manifests of the tools the runtime provides to this capsule, by name; what it does not have is not loaded. */
+  async #providedManifests(): Promise<ReadonlyMap<string, string>> {
+    const provided = new Map<string, string>();
+    const { planSubmit, spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
+    if (planSubmit) {
+      const { planManifest, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
+      provided.set(SUBMIT_PLAN, planManifest());
+    }
+    if (allow.length > 0) {
+      const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
+      provided.set(DELEGATE_TASK, delegateTaskManifest({ allow, snapshots }));
+    }
+    return provided;
+  }
+
+  /** The tools the runtime provides to this capsule, by name. @param tools What their calls may use. */
+  async #providedTools(tools: () => SessionTools): Promise<ReadonlyMap<string, ResolvedTool>> {
+    const provided = new Map<string, ResolvedTool>();
+    const { capabilities } = this.#staged.manifest;
+    if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool());
+    if (capabilities.planSubmit) {
+      const { PlanTool } = await import("../plan/plan_tool.ts");
+      const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
+      const plans = new PlanTool({
+        facts: {
+          tools: new Set(this.#inventory().map(({ name }) => name)),
+          shellAllow: new Set(capabilities.shellAllow),
+        },
+        runtimeDir: this.#directories.runtime,
+        trace: this.#trace,
+        dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
+        command: (words, line) => tools().command(words[0], words.slice(1), line),
+        capsules: await this.#capsuleSteps(),
+        report: (text) => this.#report(text),
+      });
+      provided.set(SUBMIT_PLAN, {
+        kind: "runtime",
+        inputSchema: PLAN_SCHEMA,
+        run: (input, scope) => plans.run(input, scope),
+      });
+    }
+    return provided;
+  }
+
+  async #capsuleSteps(): Promise<CapsuleSteps> {
+    if (this.#delegations === null) {
+      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
+      return noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL"));
+    }
+    const { openSteps } = await import("../delegation/open_delegations.ts");
+    return openSteps(this.#staged, this.#delegations);
+  }
+
+  async #openTools(url: string): Promise<void> {
     const staged = this.#staged;
     const { manifest } = staged;
     this.#commands = new SessionCommands({
@@ -589,8 +693,8 @@ class AgentSession {
       enqueue: (task) => this.#registry.enqueue(task),
     });
     this.#undo.push(() => this.#commands.close(this.#ended));
-    const tools = new SessionTools({
-      provided: new Map(this.#delegations === null ? [] : [["delegate-task", this.#delegations.tool()]]),
+    const tools: SessionTools = new SessionTools({
+      provided: await this.#providedTools(() => tools),
       installed: this.#installed,
       allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),
       shellAllow: manifest.capabilities.shellAllow,
@@ -759,7 +863,7 @@ class AgentSession {
       system: systemPrompt({
         capsuleName: manifest.name,
         capsuleVersion: manifest.version,
-        planTool: false,
+        planTool: manifest.capabilities.planSubmit,
         prompt: this.#prompt,
       }),
       tools: this.#inventory(),

@@ -5,6 +5,7 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
+import { isRootedError } from "../../base/rooted_error.ts";
 import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
 import type { InstalledTool } from "../agent/tool_inventory.ts";
 import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
@@ -13,6 +14,7 @@ import {
   ComponentFailure,
   type ComponentRuntime,
   type ComponentSpec,
+  type Preopen,
   type ToolResult,
 } from "../component/component_runtime.ts";
 import type { FrameLog, TextFrame } from "./frame_log.ts";
@@ -20,8 +22,10 @@ import { InputTimeout } from "./task_registry.ts";
 
 /** Runs operating-system processes for the session: the one seam to `sandbox/`. */
 export interface CommandTools {
-  /** One shell command of the agent loop. */
+  /** One call of a shell tool. */
   shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
+  /** One shell step of a plan: the binary with its words. It has passed when the command ends with 0. */
+  step(binary: string, args: readonly string[], line: string, scope: CallScope): Promise<ToolRun>;
   /** One call of a native tool. */
   native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
@@ -96,6 +100,12 @@ export class SessionTools {
     throw new DispatchRefusal(`tool '${name}' is not declared in manifest allowlist`);
   }
 
+  /** A command line of a plan; its binary is one that may be run. */
+  command(binary: string, args: readonly string[], line: string): ResolvedTool {
+    const { commands } = this.#options;
+    return { kind: "shell", inputSchema: null, args, run: (_input, scope) => commands.step(binary, args, line, scope) };
+  }
+
   #skill(name: string, text: string): ResolvedTool {
     return {
       kind: "skill",
@@ -131,7 +141,8 @@ export class SessionTools {
         signal: scope.signal,
       });
       // A guest may survive the refusal of its question; the attempt does not.
-      return timedOut ? { ...toolRun(result), passed: false, inputTimedOut: true } : toolRun(result);
+      const run = toolRun(result, spec.preopens);
+      return timedOut ? { ...run, passed: false, inputTimedOut: true } : run;
     } catch (cause) {
       if (!timedOut || !(cause instanceof ComponentFailure)) throw cause;
       return { passed: false, text: cause.message, metadata: [], inputTimedOut: true };
@@ -139,12 +150,43 @@ export class SessionTools {
   }
 }
 
-/** What the model sees of a component's result (spec components 8.4). */
-export function toolRun(result: ToolResult): ToolRun {
+/**
+ * What the model sees of a component's result (spec components 8.4).
+ *
+ * @param preopens The directories it was given: a file it names is looked for there and nowhere else.
+ */
+export function toolRun(result: ToolResult, preopens: readonly Preopen[] = []): ToolRun {
+  const { data, summary, dataPath } = result;
   return {
     passed: result.status === "passed",
-    text: result.data ?? result.summary ?? "tool returned no data",
+    text: data ?? summary ?? "tool returned no data",
+    answer: {
+      data,
+      summary,
+      readData: (maxBytes) => dataPath === null ? null : readData(dataPath, preopens, maxBytes),
+    },
     metadata: result.metadata,
     truncated: result.truncated,
   };
+}
+
+/** The file a component names as its data, as the component itself would open it; `null` when it cannot be read. */
+function readData(path: string, preopens: readonly Preopen[], maxBytes: number): string | null {
+  const named = preopens.find(({ guestPath }) => path.startsWith(`${guestPath}/`));
+  const preopen = named ?? preopens.find(({ guestPath }) => guestPath === ".");
+  if (preopen === undefined) return null;
+  try {
+    using file = preopen.root.openFile(named === undefined ? path : path.slice(named.guestPath.length + 1));
+    const buffer = new Uint8Array(Math.min(maxBytes, file.stat().size));
+    let length = 0;
+    while (length < buffer.length) {
+      const count = file.read(length, buffer.subarray(length));
+      if (count === 0) break;
+      length += count;
+    }
+    return new TextDecoder().decode(buffer.subarray(0, length));
+  } catch (cause) {
+    if (isRootedError(cause)) return null;
+    throw cause;
+  }
 }

@@ -30,7 +30,7 @@ function tools(provided: ReadonlyMap<string, ResolvedTool> = new Map()): Session
     specs: new Map([["wasm-tool", spec("wasm-tool", "tool")], ["driver", spec("driver", "driver")]]),
     pulledSkills: new Set(["pulled"]),
     components: {} as ComponentRuntime,
-    commands: { shell: () => assert.fail(), native: () => assert.fail() },
+    commands: { shell: () => assert.fail(), step: () => assert.fail(), native: () => assert.fail() },
     frames: new FrameLog(),
     requestInput: () => assert.fail(),
     output: () => {},
