@@ -54,11 +54,6 @@ export interface RegistrationRequest {
   readonly bounds: Pick<TimeBounds, "roostConnect" | "roostAnswer" | "roostRetire">;
 }
 
-/** Whether a session registers at all: one that may delegate, and one that was delegated (spec roost 9). */
-export function isRegistered(spawnAllow: readonly string[], approval: string | null): boolean {
-  return spawnAllow.length > 0 || approval !== null;
-}
-
 /**
  * Announces a session.
  *

@@ -36,11 +36,6 @@ export interface SpawnedInputs {
   readonly boundMs: number;
 }
 
-/** Whether another session launched this one, as far as variables and flags tell. */
-export function isSpawned(env: SpawnedInputs["env"], grantOnInput: boolean): boolean {
-  return grantOnInput || [SPAWNER_VARIABLE, LIFELINE_VARIABLE].some((name) => (env.get(name) ?? "").trim() !== "");
-}
-
 /**
  * Takes it. Called once a process, before anything else of the launch is read.
  *

@@ -60,6 +60,7 @@ import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
 import type { Registration } from "../delegation/registration.ts";
 import type { SessionDelegations } from "../delegation/session_delegations.ts";
+import { registerSession } from "./register_session.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -99,7 +100,7 @@ export interface SessionRun {
   readonly ready: (session: ServingSession) => void;
   /** Lines of components' output and of the runtime, for stderr. */
   readonly diagnostics: (line: string) => void;
-  /** Aborted: the session ends in order (spec session 17.3). */
+  /** Aborted: the session ends in order (spec session 17.3); with `spawner_ended` when its launcher is gone (17.4). */
   readonly stop: AbortSignal;
 }
 
@@ -157,6 +158,8 @@ class AgentSession {
   #breach: MurError | null = null;
   /** The session ended in order: what runs in the background may go on. */
   #ended = false;
+  /** `null` while it goes on, and when it ended otherwise. */
+  #status: SessionExitStatus | null = null;
   readonly #startedAt = performance.now();
   #lastTask: TaskOutcome | null = null;
   #endReported = false;
@@ -211,6 +214,7 @@ class AgentSession {
     this.#installed = installedTools(this.#toolsDirectory());
     this.#openDoor();
     const url = `localhost:${this.#listener.port}`;
+    await this.#register();
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
       sessionId: staged.sessionId,
@@ -230,7 +234,18 @@ class AgentSession {
     this.#startTrace();
     this.#log.line(JSON.stringify(this.#inventory()));
     this.#writeRunningRecord(url);
+    // Again: the daemon takes a record that is gone for a session that died, so it has to hear of the end first.
+    this.#undo.push(() => this.#retire());
     sameWorkdir(this.#directories);
+  }
+
+  async #register(): Promise<void> {
+    this.#registration = await registerSession(this.#staged);
+    this.#undo.push(() => this.#retire());
+  }
+
+  async #retire(): Promise<void> {
+    await this.#registration?.deregister(this.#status === "ok" ? "complete" : "failed");
   }
 
   readiness(): ServingSession {
@@ -338,6 +353,7 @@ class AgentSession {
     const status: SessionExitStatus = outcome === null ? "ok" : sessionStatus(outcome);
     await this.#commands.abandon();
     this.#ended = true;
+    this.#status = status;
     this.#trace.endSession(status);
     await this.#reportEnd((outcome ?? this.#lastTask)?.status === "ok" ? "ok" : "error");
     this.#frames.close();
@@ -505,7 +521,7 @@ class AgentSession {
       recordsDir: paths.records,
       contextBudget: manifest.context.maxTokens,
       compactionHook: false,
-      copiedFolder: null,
+      copiedFolder: this.#staged.options.spawned?.snapshot ?? null,
       artifacts: this.#installed.filter((tool) => describeTool(tool) !== null).map(({ name, manifest: own }) => ({
         name,
         version: own.version,
@@ -713,6 +729,7 @@ class AgentSession {
     const { manifest, resumed, options, scope, gateways, prompt } = this.#staged;
     const { capabilities } = manifest;
     const inference = manifest.inference!;
+    const spawner = options.spawned?.handle ?? null;
     const driver = driverEntry(manifest)!.bareName;
     const gatewayRows = [...this.#bound.gateways.values()]
       .toSorted((a, b) =>
@@ -753,12 +770,24 @@ class AgentSession {
       workdir_exec: capabilities.workdirExec,
       resumed_from: resumed?.sessionId ?? null,
       context_id: options.contextId ?? resumed?.contextId ?? null,
+      ...(spawner === null ? {} : { spawned_by: spawner.sessionId, delegation_id: spawner.delegationId }),
       system_prompt_source: tracedPromptSource(prompt),
       credential_source: gateways.has(driver) ? this.#bound.gateways.get(driver)?.credentialSource ?? "none" : "none",
       gateways: gatewayRows,
       system_prompt_sha256: this.#prompt === null ? null : this.#trace.wire.systemPrompt(this.#prompt),
       effective_grants: scope,
     });
+    const { stop } = this.#run;
+    const spawnerEnded = () => {
+      if (stop.reason !== "spawner_ended") return;
+      this.#trace.write(
+        "spawner_ended",
+        spawner === null ? {} : { spawned_by: spawner.sessionId, delegation_id: spawner.delegationId },
+      );
+    };
+    // Before anything that winds down because of it can write a line.
+    if (stop.aborted) spawnerEnded();
+    else stop.addEventListener("abort", spawnerEnded, { once: true });
   }
 
   #writeRunningRecord(url: string): void {
@@ -777,6 +806,7 @@ class AgentSession {
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
         ...(answersToLocalhost(options.bind) ? {} : { bound_address: options.bind }),
+        ...(options.spawned?.handle ? { spawned_by: options.spawned.handle.sessionId } : {}),
         ...(this.#doorTokens === null ? {} : {
           door_token: this.#doorTokens.operator(),
           credentials: Object.fromEntries(this.#doorTokens.credentials()),
@@ -876,6 +906,8 @@ class AgentSession {
   async #launchTask(): Promise<string | null> {
     const { options } = this.#staged;
     if (options.task !== null) return await taskText(options.task, options.cwd);
+    // A delegated child is told its task at its door; what lies in its work folder may be a copy, of an agent's making.
+    if (options.spawned?.approval) return null;
     for (const name of ["task.md", "input.txt"]) {
       if (!this.#directories.workdir.exists(name)) continue;
       using file = this.#directories.workdir.openFile(name);
