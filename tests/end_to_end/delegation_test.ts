@@ -101,7 +101,7 @@ the slow answer
 Deno.test("what the daemon refuses is one plain sentence, a failed call, and nothing that is left", async () => {
   const allow = ["local/worker", "local/greedy", "local/absent"];
   await using world = await delegationWorld(
-    capsule(delegating(allow, { name: "boss" })),
+    capsule(delegating(allow, { name: "boss", trace: { capture: "content" } })),
     [worker("worker"), worker("greedy", { capabilities: { network: { allow: ["api.example.com"] } } })],
     ["--max-concurrent", "1"],
   );
@@ -116,7 +116,7 @@ Deno.test("what the daemon refuses is one plain sentence, a failed call, and not
   // The task goes on with the outcome of the one that started; its first answer shows the calls.
   const results = run.trace.filter(({ event_type, tool_name }) =>
     event_type === "tool_call" && tool_name === "delegate-task"
-  ).map(({ output, status }) => [String(output), status]);
+  ).map(({ output, status }) => [String(output), String(status)] as const);
   assert.equal(results.length, 4);
   assert.deepEqual(results[0], [
     "capabilities.network.allow: the child declares 'api.example.com', which its parent does not hold — a spawned " +
