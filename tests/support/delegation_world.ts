@@ -54,13 +54,22 @@ export interface ChildRecord {
   events(type: string): readonly TraceLine[];
 }
 
+/** How a parent is started. */
+export interface StartOptions {
+  readonly args?: readonly string[];
+  /** Beside the daemon's address. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Main module instead of the program's own. */
+  readonly main?: string;
+}
+
 export interface DelegationWorld extends AsyncDisposable {
   readonly project: AgentProject;
   readonly daemon: RoostDaemon;
   /** Variables a parent runs with. */
   readonly env: Readonly<Record<string, string>>;
   /** Starts the parent and waits until its door serves. */
-  start(task: JsonObject | null, args?: readonly string[], env?: Readonly<Record<string, string>>): Promise<ServingRun>;
+  start(task: JsonObject | null, options?: StartOptions): Promise<ServingRun>;
   /** Runs the parent to its end. */
   run(task: JsonObject, env?: Readonly<Record<string, string>>): ReturnType<AgentProject["run"]>;
   /** Reads what the children that a trace started left, in the order they were started. */
@@ -111,7 +120,8 @@ export async function delegationWorld(
     project,
     daemon,
     env,
-    start: (task, args, more = {}) => startRun(project, task, args, { ...env, ...more }),
+    start: (task, { args, env: more, main } = {}) =>
+      startRun(project, task, args, { env: { ...env, ...more }, ...(main === undefined ? {} : { main }) }),
     run: (task, more = {}) => project.run({ task, env: { ...env, ...more } }),
     children: (trace) => childRecords(project, trace),
     liveChildren: async (sessionId) => {

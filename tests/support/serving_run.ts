@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
 import type { AgentProject, AgentRun } from "./agent_project.ts";
-import { spawnMur } from "./mur_process.ts";
+import { type MurOptions, spawnMur } from "./mur_process.ts";
 import { until } from "./process_tree.ts";
 
 /** A run that serves. */
@@ -27,10 +27,10 @@ export async function startRun(
   project: AgentProject,
   task: JsonObject | null,
   args: readonly string[] = [],
-  env: Readonly<Record<string, string>> = {},
+  options: Pick<MurOptions, "env" | "main"> = {},
 ): Promise<ServingRun> {
   const given = task === null ? [] : ["--task", JSON.stringify(task)];
-  const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home, env });
+  const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home, ...options });
   const [watched, collected] = child.stdout.tee();
   const stdout = new Response(collected).text();
   const stderr = new Response(child.stderr).text();
