@@ -5,6 +5,7 @@
  * @module
  */
 import type { TraceEventBody } from "../trace/trace_event.ts";
+import { cutBytes, REASON_BYTES } from "../trace/trace_redaction.ts";
 import { nextRound, type ReadyStep, type SettledStep, settleStep } from "./plan_schedule.ts";
 import type { ValidPlan } from "./plan_validation.ts";
 import { type StepEnd, TextBudget } from "./step_end.ts";
@@ -151,7 +152,7 @@ class PlanRunner {
       status,
       attempts,
       duration_ms: Math.round(ms),
-      ...(error === null ? {} : { error }),
+      ...(error === null ? {} : { error: cutBytes(error, REASON_BYTES) }),
       ...(work.kind === "tool" ? { input: work.input } : {}),
       ...(ran?.end.stateEffect === undefined ? {} : { state_effect: ran.end.stateEffect }),
       ...(ran?.end.resourceId === undefined ? {} : { resource_id: ran.end.resourceId }),

@@ -9,6 +9,7 @@ import { reasonOf } from "../../base/errors.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { ANSWER_DEPTH, nestsDeeper } from "../agent/driver_protocol.ts";
 import type { CallScope, ResolvedTool, ToolDispatcher, ToolRun } from "../agent/tool_dispatch.ts";
+import { cutBytes, REASON_BYTES } from "../trace/trace_redaction.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { CapsuleSteps } from "./capsule_steps.ts";
 import { kindsOf, MAX_PLAN_LENGTH, type Plan, type PlanStep, readPlan, type StepKind } from "./plan.ts";
@@ -19,7 +20,7 @@ import { endOfCall, type StepEnd } from "./step_end.ts";
 
 /** What plans need of their session. */
 export interface PlanServices {
-  readonly facts: PlanFacts;
+  readonly facts: () => PlanFacts;
   /** The runtime directory: plans are filed in its `plans/`. */
   readonly runtimeDir: RootedDir;
   readonly trace: TraceWriter;
@@ -69,7 +70,7 @@ export class PlanTool {
         steps_failed: 0,
         steps_skipped: 0,
         duration_ms: Math.round(performance.now() - begun),
-        reason: reading.problem,
+        reason: cutBytes(reading.problem, REASON_BYTES),
       });
       const failed = { step_id: THE_PLAN, status: "failed", output: null, error: reading.problem } as const;
       return toolRun("", { outcome: "failed", failedStep: THE_PLAN, steps: [failed], inputTimedOut: false });
@@ -95,7 +96,7 @@ export class PlanTool {
 
   async #runValid(plan: Plan, node: string, scope: CallScope): Promise<Ended> {
     const { trace, facts } = this.#services;
-    const verdict = validatePlan(plan, facts);
+    const verdict = validatePlan(plan, facts());
     if ("problem" in verdict) {
       const { stepId, problem } = verdict;
       const step = plan.steps.find(({ id }) => id === stepId)!;
@@ -106,7 +107,7 @@ export class PlanTool {
         status: "failed",
         attempts: 0,
         duration_ms: 0,
-        error: problem,
+        error: cutBytes(problem, REASON_BYTES),
       }, { plan: node });
       const failed = { step_id: stepId, status: "failed", output: null, error: problem } as const;
       return { outcome: "failed", failedStep: stepId, steps: [failed], inputTimedOut: false };

@@ -560,10 +560,10 @@ class AgentSession {
       const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
       const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
       const plans = new PlanTool({
-        facts: {
+        facts: () => ({
           tools: new Set(this.#inventory().map(({ name }) => name)),
           shellAllow: new Set(capabilities.shellAllow),
-        },
+        }),
         runtimeDir: this.#directories.runtime,
         trace: this.#trace,
         dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
