@@ -124,7 +124,7 @@ Deno.test("any JSON object is a plan or a problem, and what is read names what w
   fc.assert(fc.property(plan, (input) => {
     const reading = readPlan(input as JsonObject);
     if ("problem" in reading) return;
-    const written = input.steps as readonly { readonly id: string }[];
+    const written = input.steps as unknown as readonly { readonly id: string }[];
     assert.deepEqual(reading.plan.steps.map(({ id }) => id), written.map(({ id }) => id));
   }));
 });

@@ -98,19 +98,18 @@ export class PlanTool {
     const { trace, facts } = this.#services;
     const verdict = validatePlan(plan, facts());
     if ("problem" in verdict) {
-      const { stepId, problem } = verdict;
-      const step = plan.steps.find(({ id }) => id === stepId)!;
+      const { step, problem } = verdict;
       trace.write("plan_step", {
         plan_id: plan.id,
-        step_id: stepId,
+        step_id: step.id,
         kind: tracedKind(step),
         status: "failed",
         attempts: 0,
         duration_ms: 0,
         error: cutBytes(problem, REASON_BYTES),
       }, { plan: node });
-      const failed = { step_id: stepId, status: "failed", output: null, error: problem } as const;
-      return { outcome: "failed", failedStep: stepId, steps: [failed], inputTimedOut: false };
+      const failed = { step_id: step.id, status: "failed", output: null, error: problem } as const;
+      return { outcome: "failed", failedStep: step.id, steps: [failed], inputTimedOut: false };
     }
     const end = await runPlan(verdict.plan, {
       attempt: (ready, signal) => this.#attempt(ready, { ...scope, signal }),
