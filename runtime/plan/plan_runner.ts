@@ -126,7 +126,8 @@ class PlanRunner {
     do {
       attempts++;
       end = await this.#execution.attempt(ready, signal);
-      if (signal.aborted && !end.passed) end = { ...end, error: PLAN_CANCELED };
+      // A step that was cut off did not do what was asked, whatever it still answers.
+      if (signal.aborted) end = { ...end, passed: false, error: PLAN_CANCELED };
     } while (!end.passed && end.final !== true && attempts <= step.retries && !this.#stopping && !signal.aborted);
     const result = {
       passed: end.passed,
