@@ -15,6 +15,7 @@ import {
   toolEntry,
 } from "../support/agent_project.ts";
 import { until } from "../support/process_tree.ts";
+import { startSession } from "../support/door_session.ts";
 import { startRun } from "../support/serving_run.ts";
 
 /** A report of `submit-plan`. */
@@ -535,4 +536,77 @@ Deno.test("without the grant there is no such tool, and the model is told nothin
   assert.doesNotMatch(String(request.system), /submit-plan/);
   const [start] = run.events("session_start");
   assert.ok(!(start!.tools_declared as string[]).includes("submit-plan"));
+});
+
+const SERVES: JsonObject = { task_acceptance: "queue", after_task: "sleep" };
+const ASKS: CapsuleBlocks = {
+  artifacts: [toolEntry("murmur-tool-request-input", { version: "0.1.0" })],
+  lifecycle: SERVES,
+};
+const question: JsonObject = { id: "ask", tool: "murmur-tool-request-input", input: { prompt: "Which one?" } };
+
+Deno.test("CancelTask ends a plan and the session goes on", async () => {
+  await using project = await agentProject(planning({ lifecycle: SERVES }));
+  await using session = await startSession(project);
+  const slow = JSON.stringify(plans(submit("p", [{ id: "x", shell: "sleep 60" }])));
+  const sent = project.mur(["send", "@1", slow]);
+  await session.traced("plan_step_start");
+  const trace = await Deno.readTextFile(`${session.records}/trace.jsonl`);
+  const [, task] = /"event_type":"task_start".*?"task_id":"(tsk_\w+)"/.exec(trace)!;
+  const at = Date.now();
+  const { result } = await session.rpc("CancelTask", { id: task });
+  assert.equal(result.status.state, "TASK_STATE_CANCELED");
+  await sent;
+  const next = await project.mur([
+    "send",
+    "@1",
+    JSON.stringify(plans(submit("q", [{ id: "x", shell: "sh -c 'echo y'" }]))),
+  ]);
+  assert.match(next.stdout, /\\"completed\\":true/);
+  await project.mur(["stop", "@1"]);
+  const run = await session.finish();
+  const [line] = run.events("task_canceled");
+  assert.equal(line!.phase, "plan");
+  assert.ok(Number(line!.timestamp) - at < 1_000);
+  assert.deepEqual(run.events("plan_end").map(({ outcome }) => outcome), ["canceled", "completed"]);
+});
+
+Deno.test("a step may ask the person behind the task, who answers, cancels or says nothing", async () => {
+  await using project = await agentProject(planning(ASKS));
+  await using session = await startSession(project);
+  const asks = JSON.stringify(plans(submit("p", [question, { id: "tell", shell: "sh -c true", depends_on: ["ask"] }])));
+  const asked = await project.mur(["send", "@1", asks]);
+  assert.deepEqual([asked.status, asked.stdout], [0, "Which one?\n"]);
+  const [, first] = /--task (tsk_\w+) /.exec(asked.stderr)!;
+  const answered = await project.mur(["send", "@1", "--task", first!, "the second"]);
+  assert.match(answered.stdout, /\\"completed\\":true.*the second/);
+  const again = await project.mur(["send", "@1", asks]);
+  const [, second] = /--task (tsk_\w+) /.exec(again.stderr)!;
+  await project.mur(["cancel", "@1", second!]);
+  await project.mur(["stop", "@1"]);
+  const run = await session.finish();
+  assert.equal(run.events("task_canceled")[0]!.phase, "input");
+  assert.deepEqual(run.events("plan_end").map(({ outcome }) => outcome), ["completed", "canceled"]);
+});
+
+Deno.test("a step's question that nobody answers in time fails the task, as a call's does", async () => {
+  await using project = await agentProject(planning({ ...ASKS, lifecycle: { ...SERVES, input_timeout_secs: 1 } }));
+  await using session = await startSession(project);
+  const asks = JSON.stringify(
+    plans(
+      submit("p", [{ ...question, on_error: "continue", retries: 3 }, {
+        id: "b",
+        shell: "sh -c true",
+        depends_on: ["ask"],
+      }]),
+    ),
+  );
+  await project.mur(["send", "@1", asks]);
+  await session.traced("task_end");
+  await project.mur(["stop", "@1"]);
+  const run = await session.finish();
+  const [failed] = run.events("task_failed");
+  assert.deepEqual([failed!.cause, failed!.reason], ["input_timeout", "input-timeout"]);
+  assert.deepEqual(run.events("plan_step").map(({ step_id, attempts }) => [step_id, attempts]), [["ask", 1]]);
+  assert.equal(run.events("plan_end")[0]!.failed_step, "ask");
 });
