@@ -22,4 +22,19 @@ export {
 } from "./runtime/session/launch_capsule.ts";
 export type { SessionOutcome } from "./runtime/session/run_session.ts";
 export type { Frame, TaskState } from "./runtime/session/frame_log.ts";
+export { HttpError, type HttpErrorKind } from "./base/http_error.ts";
 export { MurError, type Warning } from "./base/errors.ts";
+export {
+  type DeregisterRequest,
+  parseRoostUrl,
+  type RegisterAnswer,
+  type RegisterRequest,
+  type RoostAddress,
+  type RoostAnswer,
+  type RoostCallOptions,
+  RoostClient,
+  type RoostOutcome,
+  type RoostSessionStatus,
+  type SpawnGrant,
+  type SpawnRequest,
+} from "./base/roost_client.ts";

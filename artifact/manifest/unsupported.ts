@@ -33,11 +33,6 @@ const FEATURES: readonly Feature[] = [
   },
   {
     area: "capability",
-    declared: ({ capabilities }) => when(capabilities.spawnAllow.length > 0, "capabilities.spawn.allow"),
-    lacks: "delegate to other capsules",
-  },
-  {
-    area: "capability",
     declared: ({ capabilities }) => when(capabilities.peerFetch !== null, "capabilities.peer_fetch"),
     lacks: "fetch files from peers",
   },

@@ -19,7 +19,6 @@ const ROWS: readonly (readonly [string, string])[] = [
     "inference.alternates",
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, alternates: [{name: a, model: n, driver: {artifact: d}}]}\ncontrol: {settings: [inference.driver]}\n`,
   ],
-  ["capabilities.spawn.allow", `${HEAD}capabilities: {spawn: {allow: [a/b]}}\n`],
   ["capabilities.peer_fetch", `${HEAD}capabilities: {peer_fetch: {allow: [h]}}\n`],
   ["capabilities.install", `${HEAD}capabilities: {install: {tool: ['*']}}\n`],
   ["context.retain", `${HEAD}context: {retain: {max_age: 1d}}\n`],

@@ -138,7 +138,7 @@ export type AttemptEnd =
   }
   | { readonly kind: "max_turns_reached"; readonly message: string }
   | { readonly kind: "spend_ceiling_reached"; readonly message: string }
-  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "plan"; readonly turn: number }
+  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "delegation" | "plan"; readonly turn: number }
   /** Ends the session too (`E-RUN-013`, `E-RUN-014`). */
   | { readonly kind: "fatal"; readonly error: MurError };
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { hostOfHeader, isAddressLiteral, isLoopbackHost } from "../../base/host_header.ts";
 
 /** What the door answers to. */
 export interface GuardRules {
@@ -21,25 +22,9 @@ export interface GuardRefusal {
   readonly message: string;
 }
 
-/** Host part of a `Host` header, lower-cased and without its port; `null` when it is none. */
-export function hostOfHeader(header: string): string | null {
-  const match = /^(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::\d{0,5})?$/.exec(header);
-  return match === null ? null : match[1]!.toLowerCase();
-}
-
-function isLoopbackLiteral(host: string): boolean {
-  if (host === "[::1]") return true;
-  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host) && host.split(".").every((part) => Number(part) <= 255);
-}
-
-function isAddressLiteral(host: string): boolean {
-  if (host.startsWith("[")) return true;
-  return /^\d{1,3}(\.\d{1,3}){3}$/.test(host) && host.split(".").every((part) => Number(part) <= 255);
-}
-
 /** Whether a host name is one this door answers to. */
 export function hostAllowed(host: string, rules: GuardRules): boolean {
-  if (host === "localhost" || isLoopbackLiteral(host)) return true;
+  if (isLoopbackHost(host)) return true;
   const bound = rules.boundAddress.includes(":") ? `[${rules.boundAddress}]` : rules.boundAddress;
   if (bound === "0.0.0.0" || bound === "[::]") {
     // No name can be rebound to an address literal, so any of them is safe on a wildcard.

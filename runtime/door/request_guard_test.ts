@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { guardRequest, hostOfHeader } from "./request_guard.ts";
+import { hostOfHeader } from "../../base/host_header.ts";
+import { guardRequest } from "./request_guard.ts";
 
 const LOOPBACK = { boundAddress: "127.0.0.1", hosts: ["agent.example"], origins: ["https://ui.example"] };
 

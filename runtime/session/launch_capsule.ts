@@ -140,6 +140,7 @@ export async function launchCapsule(launch: CapsuleLaunch): Promise<RunningCapsu
         useEnvFile: launch.useEnvFile ?? true,
         containment: launch.containment ?? null,
         systemPrompt: launch.systemPrompt ?? null,
+        spawned: null,
         warn: launch.onWarning ?? (() => {}),
         notice: launch.onDiagnostic ?? (() => {}),
       });

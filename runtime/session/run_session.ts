@@ -33,6 +33,7 @@ import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
+import type { CapsuleSteps } from "../plan/capsule_steps.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
 import { redactValues } from "../trace/trace_redaction.ts";
@@ -57,6 +58,9 @@ import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stag
 import { runTaskLoop } from "./task_loop.ts";
 import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
+import type { Registration } from "../delegation/registration.ts";
+import type { SessionDelegations } from "../delegation/session_delegations.ts";
+import { registerSession } from "./register_session.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -96,7 +100,7 @@ export interface SessionRun {
   readonly ready: (session: ServingSession) => void;
   /** Lines of components' output and of the runtime, for stderr. */
   readonly diagnostics: (line: string) => void;
-  /** Aborted: the session ends in order (spec session 17.3). */
+  /** Aborted: the session ends in order (spec session 17.3); with `spawner_ended` when its launcher is gone (17.4). */
   readonly stop: AbortSignal;
 }
 
@@ -111,6 +115,9 @@ export async function runAgentSession(staged: StagedSession, run: SessionRun): P
     await session.open();
     run.ready(session.readiness());
     return await session.live();
+  } catch (error) {
+    await session.failed();
+    throw error;
   } finally {
     await session.close();
   }
@@ -137,6 +144,10 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
+  /** `null`: the capsule neither delegates nor was delegated. */
+  #registration: Registration | null = null;
+  /** `null`: the capsule may not delegate. */
+  #delegations: SessionDelegations | null = null;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
   readonly #registry: TaskRegistry;
@@ -147,6 +158,11 @@ class AgentSession {
   #breach: MurError | null = null;
   /** The session ended in order: what runs in the background may go on. */
   #ended = false;
+  /** `null` while it goes on, and when it ended otherwise. */
+  #status: SessionExitStatus | null = null;
+  readonly #startedAt = performance.now();
+  #lastTask: TaskOutcome | null = null;
+  #endReported = false;
 
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
@@ -175,7 +191,7 @@ class AgentSession {
         },
       },
       contextOf: (contextId) => a2aTaskContext(this.#launchContext(), contextId),
-      residue: () => this.#commands.residue(),
+      residue: () => [...this.#commands.residue(), ...this.#delegations?.residue() ?? []],
     });
   }
 
@@ -198,6 +214,7 @@ class AgentSession {
     this.#installed = installedTools(this.#toolsDirectory());
     this.#openDoor();
     const url = `localhost:${this.#listener.port}`;
+    await this.#register();
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
       sessionId: staged.sessionId,
@@ -211,12 +228,24 @@ class AgentSession {
     this.#openTrace();
     this.#bindComponents(url);
     await this.#containCommands();
+    await this.#openDelegations(url);
     await this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
     this.#log.line(JSON.stringify(this.#inventory()));
     this.#writeRunningRecord(url);
+    // Again: the daemon takes a record that is gone for a session that died, so it has to hear of the end first.
+    this.#undo.push(() => this.#retire());
     sameWorkdir(this.#directories);
+  }
+
+  async #register(): Promise<void> {
+    this.#registration = await registerSession(this.#staged);
+    this.#undo.push(() => this.#retire());
+  }
+
+  async #retire(): Promise<void> {
+    await this.#registration?.deregister(this.#status === "ok" ? "complete" : "failed");
   }
 
   readiness(): ServingSession {
@@ -264,7 +293,7 @@ class AgentSession {
       },
       idleMs: Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS,
       stop: this.#run.stop,
-      run: (task, signal) => runTask(this.#taskServices(), task, signal),
+      run: async (task, signal) => this.#lastTask = await runTask(this.#taskServices(), task, signal),
       afterLaunch: () => this.#lostCommandsTask(),
       goOn: () => {
         // The next task brings its own text.
@@ -324,7 +353,9 @@ class AgentSession {
     const status: SessionExitStatus = outcome === null ? "ok" : sessionStatus(outcome);
     await this.#commands.abandon();
     this.#ended = true;
+    this.#status = status;
     this.#trace.endSession(status);
+    await this.#reportEnd((outcome ?? this.#lastTask)?.status === "ok" ? "ok" : "error");
     this.#frames.close();
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
     const error = outcome.fatal ??
@@ -332,6 +363,37 @@ class AgentSession {
         hint: `see ${this.#directories.paths.records}/out/result.txt and mur trace show`,
       });
     return { status, text: outcome.text, error };
+  }
+
+  /** The session cannot go on; whoever delegated it is told, when there is anything to tell it from. */
+  async failed(): Promise<void> {
+    if (this.#directories !== undefined) await this.#reportEnd("error");
+  }
+
+  /** Reports the end of a delegated session to the one that delegated it, once (spec roost 16.2, session 17.5 step 8). */
+  async #reportEnd(status: "ok" | "error"): Promise<void> {
+    const { options, manifest, sessionId } = this.#staged;
+    const handle = options.spawned?.handle ?? null;
+    if (handle === null || this.#endReported) return;
+    this.#endReported = true;
+    const { reportCompletion } = await import("../delegation/completion_report.ts");
+    const { paths, out, records } = this.#directories;
+    await reportCompletion({
+      handle,
+      completion: {
+        delegation_id: handle.delegationId,
+        capsule_name: manifest.name,
+        capsule_version: manifest.version,
+        session_id: sessionId,
+        status,
+        ...(out.exists("result.txt") ? { result_path: `${paths.records}/out/result.txt` } : {}),
+        workdir: paths.workdir,
+        duration_ms: Math.round(performance.now() - this.#startedAt),
+      },
+      records,
+      bounds: options.bounds,
+      report: (text) => this.#report(text),
+    });
   }
 
   /** Undoes everything that was opened, whatever fails on the way. */
@@ -426,6 +488,10 @@ class AgentSession {
         conversation: lifecycle.conversation,
         a2aCompat: manifest.network.a2aCompat,
         acceptsPeers: manifest.exports.peerTasks,
+        receiveCompletion: manifest.capabilities.spawnAllow.length === 0
+          ? null
+          // One that comes before the first delegation is nobody's.
+          : (delegationId) => this.#delegations?.receive(delegationId) ?? "not-awaited",
         publicCard: () => card("public"),
         extendedCard: () => card("extended"),
       },
@@ -455,7 +521,7 @@ class AgentSession {
       recordsDir: paths.records,
       contextBudget: manifest.context.maxTokens,
       compactionHook: false,
-      copiedFolder: null,
+      copiedFolder: this.#staged.options.spawned?.snapshot ?? null,
       artifacts: this.#installed.filter((tool) => describeTool(tool) !== null).map(({ name, manifest: own }) => ({
         name,
         version: own.version,
@@ -541,12 +607,36 @@ class AgentSession {
     this.#log.line(text);
   }
 
+  /** Opens what hands work to other capsules; nothing of it is loaded for one that may not. */
+  async #openDelegations(url: string): Promise<void> {
+    if (this.#registration === null || this.#staged.manifest.capabilities.spawnAllow.length === 0) return;
+    const { openDelegations } = await import("../delegation/open_delegations.ts");
+    const delegations = openDelegations({
+      staged: this.#staged,
+      directories: this.#directories,
+      url,
+      registration: this.#registration,
+      trace: this.#trace,
+      progress: (taskId, message) => this.#registry.progress(taskId, message),
+      traceparentOf: (taskId) => this.#registry.traceparent(taskId),
+      report: (text) => this.#report(text),
+      diagnostics: (line) => this.#run.diagnostics(line),
+    });
+    this.#delegations = delegations;
+    this.#undo.push(() => delegations.close());
+  }
+
   /** Manifests of the tools the runtime provides to this capsule, by name; what it does not have is not loaded. */
   async #providedManifests(): Promise<ReadonlyMap<string, string>> {
     const provided = new Map<string, string>();
-    if (this.#staged.manifest.capabilities.planSubmit) {
+    const { planSubmit, spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
+    if (planSubmit) {
       const { planManifest, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
       provided.set(SUBMIT_PLAN, planManifest());
+    }
+    if (allow.length > 0) {
+      const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
+      provided.set(DELEGATE_TASK, delegateTaskManifest({ allow, snapshots }));
     }
     return provided;
   }
@@ -555,9 +645,9 @@ class AgentSession {
   async #providedTools(tools: () => SessionTools): Promise<ReadonlyMap<string, ResolvedTool>> {
     const provided = new Map<string, ResolvedTool>();
     const { capabilities } = this.#staged.manifest;
+    if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool());
     if (capabilities.planSubmit) {
       const { PlanTool } = await import("../plan/plan_tool.ts");
-      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
       const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
       const plans = new PlanTool({
         facts: () => ({
@@ -568,7 +658,7 @@ class AgentSession {
         trace: this.#trace,
         dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
         command: (words, line) => tools().command(words[0], words.slice(1), line),
-        capsules: noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL")),
+        capsules: await this.#capsuleSteps(),
         report: (text) => this.#report(text),
       });
       provided.set(SUBMIT_PLAN, {
@@ -578,6 +668,15 @@ class AgentSession {
       });
     }
     return provided;
+  }
+
+  async #capsuleSteps(): Promise<CapsuleSteps> {
+    if (this.#delegations === null) {
+      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
+      return noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL"));
+    }
+    const { openSteps } = await import("../delegation/open_delegations.ts");
+    return openSteps(this.#staged, this.#delegations);
   }
 
   async #openTools(url: string): Promise<void> {
@@ -630,6 +729,7 @@ class AgentSession {
     const { manifest, resumed, options, scope, gateways, prompt } = this.#staged;
     const { capabilities } = manifest;
     const inference = manifest.inference!;
+    const spawner = options.spawned?.handle ?? null;
     const driver = driverEntry(manifest)!.bareName;
     const gatewayRows = [...this.#bound.gateways.values()]
       .toSorted((a, b) =>
@@ -670,12 +770,24 @@ class AgentSession {
       workdir_exec: capabilities.workdirExec,
       resumed_from: resumed?.sessionId ?? null,
       context_id: options.contextId ?? resumed?.contextId ?? null,
+      ...(spawner === null ? {} : { spawned_by: spawner.sessionId, delegation_id: spawner.delegationId }),
       system_prompt_source: tracedPromptSource(prompt),
       credential_source: gateways.has(driver) ? this.#bound.gateways.get(driver)?.credentialSource ?? "none" : "none",
       gateways: gatewayRows,
       system_prompt_sha256: this.#prompt === null ? null : this.#trace.wire.systemPrompt(this.#prompt),
       effective_grants: scope,
     });
+    const { stop } = this.#run;
+    const spawnerEnded = () => {
+      if (stop.reason !== "spawner_ended") return;
+      this.#trace.write(
+        "spawner_ended",
+        spawner === null ? {} : { spawned_by: spawner.sessionId, delegation_id: spawner.delegationId },
+      );
+    };
+    // Before anything that winds down because of it can write a line.
+    if (stop.aborted) spawnerEnded();
+    else stop.addEventListener("abort", spawnerEnded, { once: true });
   }
 
   #writeRunningRecord(url: string): void {
@@ -694,6 +806,7 @@ class AgentSession {
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
         ...(answersToLocalhost(options.bind) ? {} : { bound_address: options.bind }),
+        ...(options.spawned?.handle ? { spawned_by: options.spawned.handle.sessionId } : {}),
         ...(this.#doorTokens === null ? {} : {
           door_token: this.#doorTokens.operator(),
           credentials: Object.fromEntries(this.#doorTokens.credentials()),
@@ -720,6 +833,7 @@ class AgentSession {
       maxTurns: manifest.inference!.maxTurns,
       continuation: this.#continuation,
       detachedWork: () => this.#workIds(),
+      handedOff: this.#delegations,
       loopFor: (task, record) => this.#loop(task, record),
       openRecord: async (contextId) =>
         manifest.context.record
@@ -792,6 +906,8 @@ class AgentSession {
   async #launchTask(): Promise<string | null> {
     const { options } = this.#staged;
     if (options.task !== null) return await taskText(options.task, options.cwd);
+    // A delegated child is told its task at its door; what lies in its work folder may be a copy, of an agent's making.
+    if (options.spawned?.approval) return null;
     for (const name of ["task.md", "input.txt"]) {
       if (!this.#directories.workdir.exists(name)) continue;
       using file = this.#directories.workdir.openFile(name);

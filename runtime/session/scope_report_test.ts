@@ -5,6 +5,7 @@ import { chooseAggregateLimits } from "../../sandbox/aggregate_limits.ts";
 import { decideContainment } from "../../sandbox/containment_class.ts";
 import type { HostReading } from "../../sandbox/host_containment.ts";
 import { probed } from "../../sandbox/testing/host_readings.ts";
+import type { SnapshotReport } from "../delegation/snapshot_report.ts";
 import type { ContainmentJudgement } from "./containment_judgement.ts";
 import { scopeReport, scopeText } from "./scope_report.ts";
 
@@ -18,6 +19,7 @@ interface Case {
   readonly host?: HostReading;
   readonly judgement?: Partial<ContainmentJudgement>;
   readonly unguardable?: readonly string[];
+  readonly copiedFolder?: SnapshotReport;
 }
 
 function report({ capabilities = "{ shell: { allow: [git] } }", floor = "advisory", ...more }: Case = {}): JsonObject {
@@ -52,7 +54,13 @@ function report({ capabilities = "{ shell: { allow: [git] } }", floor = "advisor
     launchWarnings: [],
     ...more.judgement,
   };
-  return scopeReport(manifest, { judgement, stateRoot: "/s", componentHost: ["seccomp"], readOnlyAdvisoryFor: [] });
+  return scopeReport(manifest, {
+    judgement,
+    stateRoot: "/s",
+    componentHost: ["seccomp"],
+    readOnlyAdvisoryFor: [],
+    copiedFolder: more.copiedFolder ?? null,
+  });
 }
 
 Deno.test("the keys stand in their order, the reason of a shortfall behind the floor", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseArtifactManifest } from "../../artifact/manifest/artifact_manifest.ts";
-import { DispatchRefusal } from "../agent/tool_dispatch.ts";
+import { DispatchRefusal, type ResolvedTool } from "../agent/tool_dispatch.ts";
 import type { ComponentRuntime, ComponentSpec } from "../component/component_runtime.ts";
 import { FrameLog } from "./frame_log.ts";
 import { SessionTools, toolRun } from "./session_tools.ts";
@@ -13,9 +13,9 @@ function spec(name: string, role: ComponentSpec["role"]): ComponentSpec {
   return { name, role } as ComponentSpec;
 }
 
-function tools(): SessionTools {
+function tools(provided: ReadonlyMap<string, ResolvedTool> = new Map()): SessionTools {
   return new SessionTools({
-    provided: new Map(),
+    provided,
     installed: [
       installed("wasm-tool", "runtime: tool"),
       installed("native-tool", "runtime: tool\nimplementation: native"),
@@ -56,6 +56,13 @@ Deno.test("what is not declared cannot be called: unknown names, drivers, binari
       new DispatchRefusal(`tool '${name}' is not declared in manifest allowlist`),
     );
   }
+});
+
+Deno.test("a tool the runtime provides to this session answers its reserved name, ahead of everything else", () => {
+  const provided: ResolvedTool = { kind: "runtime", inputSchema: null, run: () => assert.fail() };
+  const session = tools(new Map([["delegate-task", provided], ["bash", provided]]));
+  assert.equal(session.resolve("delegate-task"), provided);
+  assert.equal(session.resolve("bash").kind, "shell");
 });
 
 Deno.test("a runtime-provided tool without its grant names the declaration that is missing", () => {

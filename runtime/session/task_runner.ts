@@ -13,6 +13,8 @@ import type { ConversationRecord } from "../agent/conversation_record.ts";
 import { mendToolPairs } from "../agent/tool_pairs.ts";
 import {
   type AttemptEnd,
+  type AttemptInput,
+  type AttemptResult,
   type ContinuationSlot,
   runAttempt,
   SESSION_ENDED,
@@ -23,6 +25,7 @@ import type { MurError } from "../../base/errors.ts";
 import type { TaskExitStatus } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { FinalTaskState } from "./frame_log.ts";
+import type { HandedOffWork, TaskEndCause } from "./handed_off_work.ts";
 import { STATUS_TEXT, type TaskRegistry, type TaskRequest } from "./task_registry.ts";
 
 /** How a task ended. */
@@ -37,7 +40,7 @@ export interface TaskOutcome {
 /** What running a task needs of its session. */
 export interface TaskServices {
   readonly trace: TraceWriter;
-  readonly registry: Pick<TaskRegistry, "finish" | "cancelPhase">;
+  readonly registry: Pick<TaskRegistry, "finish" | "cancelPhase" | "waitIn">;
   readonly runtimeDir: RootedDir;
   /** `out/` of the records directory. */
   readonly out: RootedDir;
@@ -46,6 +49,8 @@ export interface TaskServices {
   readonly continuation: ContinuationSlot;
   /** Work ids of commands that were moved to the background and still run. */
   detachedWork(): readonly string[];
+  /** What tasks hand to others; `null`: this capsule may not. */
+  readonly handedOff: HandedOffWork | null;
   /** Loop services for one task; the tool list is read when the task starts (spec session 8.2). */
   loopFor(task: TaskRequest, record: (messages: readonly Message[]) => void): TurnLoopServices;
   openRecord(contextId: string): Promise<ConversationRecord | null>;
@@ -118,7 +123,7 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   const messages = [...history, taskMessage(task)];
   record?.append(messages);
   const loop = services.loopFor(task, (entered) => record?.append(entered));
-  const attempt = await runAttempt(loop, {
+  const attempt = await runAttempts(services, loop, {
     taskId: task.id,
     contextId: task.contextId,
     overDoor: door !== null,
@@ -128,7 +133,7 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
     maxTurns: services.maxTurns,
     continuation: services.continuation,
     signal,
-  });
+  }, (entered) => record?.append(entered));
   const outcome = outcomeOf(attempt.end);
   writeResult(services, task, outcome);
   if (attempt.end.kind === "failed") {
@@ -142,9 +147,10 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
       turn: attempt.end.turn,
       phase: services.registry.cancelPhase(task.id) ?? attempt.end.phase,
       detached_work_ids: services.detachedWork(),
-      delegation_ids: [],
+      delegation_ids: services.handedOff?.inFlight(task.id) ?? [],
     });
   }
+  await services.handedOff?.endTask(task.id, endCause(attempt.end, outcome.status));
   if (outcome.status === "ok" && services.threaded) {
     services.continuation.current = afterThreadedTask(
       services.continuation.current,
@@ -159,6 +165,49 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
     response: outcome.status === "ok" ? outcome.text : null,
   });
   return outcome;
+}
+
+/** Attempts at a task, each after the first with what the work it handed off came to (spec session 16.2). */
+async function runAttempts(
+  services: TaskServices,
+  loop: TurnLoopServices,
+  input: AttemptInput,
+  enter: (messages: readonly Message[]) => void,
+): Promise<AttemptResult> {
+  const { handedOff, registry, trace } = services;
+  const { taskId, maxTurns } = input;
+  let attempt = await runAttempt(loop, input);
+  for (let continuation = 1; handedOff?.has(taskId); continuation++) {
+    const { end, messages, turnsUsed } = attempt;
+    if (end.kind !== "ok" || turnsUsed >= maxTurns) break;
+    const round = await registry.waitIn(taskId, "delegation", (signal) => handedOff.round(taskId, signal));
+    if (round === null) return { ...attempt, end: { kind: "canceled", phase: "delegation", turn: turnsUsed - 1 } };
+    trace.write("task_continued", {
+      task_id: taskId,
+      continuation_number: continuation,
+      member_calls: [],
+      delegations: round.delegations,
+      waited_ms: round.waitedMs,
+      turns_remaining: maxTurns - turnsUsed,
+    });
+    const outcomes = userMessage(round.text, { fence: round.fence });
+    enter([outcomes]);
+    attempt = await runAttempt(loop, { ...input, messages: [...messages, outcomes], turnsUsed });
+  }
+  return attempt;
+}
+
+/** Why a task that ended so ends what still runs for it (spec roost 14.5). */
+function endCause({ kind }: AttemptEnd, exitStatus: TaskExitStatus): TaskEndCause {
+  switch (kind) {
+    case "canceled":
+      return { kind: "canceled" };
+    case "ok":
+    case "max_turns_reached":
+      return { kind: "no-turn" };
+    default:
+      return { kind: "task-ended", exitStatus };
+  }
 }
 
 function taskMessage(task: TaskRequest): Message {

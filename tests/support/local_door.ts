@@ -5,6 +5,7 @@
  */
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts";
 import { agentCard } from "../../runtime/door/agent_card.ts";
+import type { DoorSession } from "../../runtime/door/door_session.ts";
 import { DoorTokens } from "../../runtime/door/door_token.ts";
 import { type Listener, openListener } from "../../runtime/door/listener.ts";
 import { FrameLog } from "../../runtime/session/frame_log.ts";
@@ -24,6 +25,7 @@ export interface LocalDoorOptions {
   readonly origins?: readonly string[];
   readonly bounds?: Partial<TimeBounds>;
   readonly residue?: () => readonly ResidueItem[];
+  readonly receiveCompletion?: DoorSession["receiveCompletion"];
   /** The session is not ready yet. */
   readonly waits?: boolean;
 }
@@ -88,6 +90,7 @@ export function openLocalDoor(options: LocalDoorOptions = {}): LocalDoor {
       conversation: "stateless",
       a2aCompat,
       acceptsPeers,
+      receiveCompletion: options.receiveCompletion ?? null,
       publicCard: () => card("public"),
       extendedCard: () => card("extended"),
     },

@@ -1,0 +1,334 @@
+/**
+ * The five endpoints: bodies, tokens, the order of checks (seed roost "Endpoints"; spec roost 2.4, 3). The decisions
+ * themselves are the ledger's and the envelope's.
+ *
+ * A request is answered in one turn of the event loop unless its artifact has to be read first; then everything that was
+ * decided before is decided again, so that no two requests take the same slot.
+ *
+ * @module
+ */
+import { reasonOf } from "../base/errors.ts";
+import { hostOfHeader, isLoopbackHost } from "../base/host_header.ts";
+import { newTokenKey } from "../base/mac_token.ts";
+import { APPROVAL_HEADER, CREDENTIAL_HEADER, type RegisterRequest, type SpawnRequest } from "../base/roost_client.ts";
+import { mintApproval, mintCredential, newTokenId, openApproval, openCredential } from "../base/spawn_token.ts";
+import { envelopeExcess } from "./envelope.ts";
+import type { Grants } from "./grants.ts";
+import type { HttpAnswer, HttpRequest } from "./http_server.ts";
+import { APPROVAL_MS, type Ledger, MAX_SESSIONS } from "./ledger.ts";
+import {
+  APPROVAL_EXPIRED,
+  APPROVAL_REDEEMED,
+  boundReached,
+  FOREIGN_HOST,
+  noRoom,
+  NOT_AUTHORISED,
+  NOT_FOUND,
+  notInOperatorsList,
+  notInParentsList,
+  notResolved,
+  otherBytes,
+  otherCoordinates,
+  outsideEnvelope,
+  SESSION_NOT_FOUND,
+  WEB_PAGE,
+} from "./refusals.ts";
+import type { JudgedArtifact, Registry } from "./registry.ts";
+import { BadBody, readDeregisterRequest, readRegisterRequest, readSpawnRequest } from "./request_body.ts";
+import type { RunningCensus } from "./running_census.ts";
+
+/** What the referee stands on. */
+export interface RefereeParts {
+  readonly ledger: Ledger<Grants>;
+  readonly registry: Registry;
+  readonly census: Pick<RunningCensus, "gone" | "register" | "forget">;
+  /** `--spawn-allow`. */
+  readonly spawnAllow: ReadonlySet<string>;
+  /** Takes what is to be logged; never a token. */
+  readonly log: (event: RefereeEvent) => void;
+  /** Milliseconds on a clock that never goes back; default: the process's. */
+  readonly now?: () => number;
+}
+
+/** One line of the log. */
+export interface RefereeEvent {
+  readonly event: "spawn" | "register" | "deregister" | "died" | "gone";
+  readonly status?: number;
+  readonly session_id?: string;
+  readonly capsule?: string;
+  readonly version?: string;
+  readonly outcome?: string;
+  /** Why it was refused. */
+  readonly error?: string;
+}
+
+function refused(status: number, message: string): HttpAnswer {
+  return { status, body: JSON.stringify({ error: message }) };
+}
+
+const EMPTY: HttpAnswer = { status: 200, body: "{}" };
+const NO_ENDPOINT = refused(404, NOT_FOUND);
+const NO_SESSION = refused(404, SESSION_NOT_FOUND);
+const UNIDENTIFIED = refused(403, NOT_AUTHORISED);
+const REFUSE_HOST = refused(403, FOREIGN_HOST);
+const REFUSE_PAGE = refused(403, WEB_PAGE);
+
+/** An artifact, or why there is none. */
+type Resolution = JudgedArtifact | { readonly problem: string };
+
+/** Answers requests. */
+export class Referee {
+  readonly #parts: RefereeParts;
+  readonly #now: () => number;
+  readonly #credentialKey = newTokenKey();
+  readonly #approvalKey = newTokenKey();
+  /** Credentials whose code was verified before, by their whole text, while their session runs. */
+  readonly #verified = new Map<string, string>();
+
+  constructor(parts: RefereeParts) {
+    this.#parts = parts;
+    this.#now = parts.now ?? (() => performance.now());
+  }
+
+  answer(request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
+    const { method, target, fields } = request;
+    const header = fields.get("host");
+    const host = header === undefined ? null : hostOfHeader(header);
+    if (host === null || !isLoopbackHost(host)) return REFUSE_HOST;
+    if (fields.has("origin")) return REFUSE_PAGE;
+    const query = target.indexOf("?");
+    const path = query < 0 ? target : target.slice(0, query);
+    if (method === "GET") {
+      if (path === "/health") return EMPTY;
+      return path.startsWith(STATUS) ? this.#status(path.slice(STATUS.length)) : NO_ENDPOINT;
+    }
+    if (method !== "POST") return NO_ENDPOINT;
+    try {
+      switch (path) {
+        case "/spawn":
+          return this.#spawn(readSpawnRequest(request.content), fields.get(CREDENTIAL_HEADER));
+        case "/register":
+          return this.#register(readRegisterRequest(request.content), fields.get(APPROVAL_HEADER));
+        case "/deregister":
+          return this.#deregister(readDeregisterRequest(request.content).outcome, fields.get(CREDENTIAL_HEADER));
+      }
+    } catch (error) {
+      if (error instanceof BadBody) return refused(400, error.message);
+      throw error;
+    }
+    return NO_ENDPOINT;
+  }
+
+  #status(segment: string): HttpAnswer {
+    this.#look();
+    const id = decoded(segment);
+    const figures = id === null ? null : this.#parts.ledger.figures(id, this.#now());
+    if (figures === null) return NO_SESSION;
+    const { status, depthRemaining, liveChildren, liveCapsules } = figures;
+    // Numbers and one of three words: nothing that JSON would escape.
+    return {
+      status: 200,
+      body:
+        `{"status":"${status}","depth_remaining":${depthRemaining},"live_children":${liveChildren},"live_capsules":${liveCapsules}}`,
+    };
+  }
+
+  #spawn(request: SpawnRequest, token: string | undefined): HttpAnswer | Promise<HttpAnswer> {
+    const asked = this.#judgeAsking(request, token);
+    if ("refusal" in asked) return asked.refusal;
+    const resolving = this.#resolve(request);
+    return resolving instanceof Promise
+      // Sessions may have ended and slots been taken meanwhile.
+      ? resolving.then((resolution) => {
+        const again = this.#judgeAsking(request, token);
+        return "refusal" in again ? again.refusal : this.#grant(request, again.id, again.grants, resolution);
+      })
+      : this.#grant(request, asked.id, asked.grants, resolving);
+  }
+
+  /** Everything about a spawn that comes before the registry: who asks, whether the name is theirs, the bounds. */
+  #judgeAsking(
+    request: SpawnRequest,
+    token: string | undefined,
+  ): { readonly refusal: HttpAnswer } | { readonly id: string; readonly grants: Grants } {
+    this.#look();
+    const id = this.#runningSession(token);
+    if (id === null) return { refusal: this.#log(UNIDENTIFIED, "spawn", request) };
+    const refuse = (message: string) => ({
+      refusal: this.#log(refused(403, message), "spawn", request, { session_id: id, error: message }),
+    });
+    const { ledger } = this.#parts;
+    const grants = ledger.grantsOf(id)!;
+    if (!grants.spawn.includes(request.name)) return refuse(notInParentsList(request.name));
+    const bound = ledger.judgeSpawn(id, this.#now());
+    return bound === null ? { id, grants } : refuse(boundReached(bound));
+  }
+
+  #grant(request: SpawnRequest, id: string, grants: Grants, artifact: Resolution): HttpAnswer {
+    const { name, version } = request;
+    if ("problem" in artifact) return this.#unresolved(request, artifact.problem, "spawn", id);
+    const excess = envelopeExcess(grants, artifact.grants);
+    if (excess !== null) {
+      const message = outsideEnvelope(excess);
+      return this.#log(refused(403, message), "spawn", request, { session_id: id, error: message });
+    }
+    const approvalId = newTokenId();
+    const depth = this.#parts.ledger.reserve(id, approvalId, this.#now());
+    const { sha256 } = artifact;
+    const expiresAtMs = Date.now() + APPROVAL_MS;
+    const approval = mintApproval(this.#approvalKey, {
+      sessionId: id,
+      name,
+      version,
+      sha256,
+      depth,
+      expiresAtMs,
+      id: approvalId,
+    });
+    const body = JSON.stringify({ approval, name, version, sha256, expires_at_ms: expiresAtMs });
+    return this.#log({ status: 200, body }, "spawn", request, { session_id: id });
+  }
+
+  #register(request: RegisterRequest, token: string | undefined): HttpAnswer | Promise<HttpAnswer> {
+    if (token === undefined && !this.#parts.spawnAllow.has(request.name)) {
+      const message = notInOperatorsList(request.name);
+      return this.#log(refused(403, message), "register", request, { error: message });
+    }
+    const resolving = this.#resolve(request);
+    const go = (resolution: Resolution) => {
+      if ("problem" in resolution) return this.#unresolved(request, resolution.problem, "register", request.session_id);
+      return token === undefined
+        ? this.#registerRoot(request, resolution)
+        : this.#registerChild(request, token, resolution);
+    };
+    return resolving instanceof Promise ? resolving.then(go) : go(resolving);
+  }
+
+  #registerRoot(request: RegisterRequest, { grants }: JudgedArtifact): HttpAnswer {
+    const { ledger } = this.#parts;
+    this.#look();
+    if (ledger.knows(request.session_id)) return this.#log(UNIDENTIFIED, "register", request);
+    if (!ledger.hasRoom()) return this.#full(request);
+    ledger.registerRoot(request.session_id, grants);
+    return this.#registered(request);
+  }
+
+  #registerChild(request: RegisterRequest, token: string, resolved: JudgedArtifact): HttpAnswer {
+    const { ledger } = this.#parts;
+    this.#look();
+    const approval = openApproval(this.#approvalKey, token);
+    if (approval === null || ledger.grantsOf(approval.sessionId) === null || ledger.knows(request.session_id)) {
+      return this.#log(UNIDENTIFIED, "register", request);
+    }
+    const refuse = (message: string) => this.#log(refused(403, message), "register", request, { error: message });
+    const state = ledger.approvalState(approval.id, this.#now());
+    if (state === "expired") return refuse(APPROVAL_EXPIRED);
+    if (state === "spent") return refuse(APPROVAL_REDEEMED);
+    if (!ledger.hasRoom()) return this.#full(request);
+    ledger.spend(approval.id);
+    if (request.name !== approval.name || request.version !== approval.version) {
+      return refuse(otherCoordinates(approval, request));
+    }
+    if (resolved.sha256 !== approval.sha256) return refuse(otherBytes(request, approval.sha256, resolved.sha256));
+    ledger.redeem(request.session_id, approval.id, approval.depth, resolved.grants);
+    return this.#registered(request);
+  }
+
+  #registered(request: RegisterRequest): HttpAnswer {
+    this.#parts.census.register(request.session_id);
+    const credential = mintCredential(this.#credentialKey, request.session_id);
+    return this.#log({ status: 200, body: JSON.stringify({ credential }) }, "register", request);
+  }
+
+  #full(request: RegisterRequest): HttpAnswer {
+    const message = noRoom(MAX_SESSIONS);
+    return this.#log(refused(503, message), "register", request, { error: message });
+  }
+
+  #deregister(outcome: "complete" | "failed", token: string | undefined): HttpAnswer {
+    this.#look();
+    const id = this.#runningSession(token);
+    if (id === null) return this.#log(UNIDENTIFIED, "deregister", {});
+    this.#parts.ledger.end(id, outcome);
+    this.#parts.census.forget(id);
+    this.#forget(id);
+    return this.#log(EMPTY, "deregister", { session_id: id }, { outcome });
+  }
+
+  /** The running session that a credential names; `null` for anything else. */
+  #runningSession(token: string | undefined): string | null {
+    if (token === undefined) return null;
+    const known = this.#verified.get(token);
+    if (known !== undefined) return known;
+    const id = openCredential(this.#credentialKey, token);
+    if (id === null || this.#parts.ledger.grantsOf(id) === null) return null;
+    this.#verified.set(token, id);
+    return id;
+  }
+
+  #forget(id: string): void {
+    for (const [token, session] of this.#verified) if (session === id) this.#verified.delete(token);
+  }
+
+  /** Looks at the processes of all sessions, as before every decision that counts them. */
+  #look(): void {
+    const { ledger, census, log } = this.#parts;
+    const { found, registered } = census.gone();
+    for (const id of found) {
+      ledger.foundIsGone(id);
+      log({ event: "gone", session_id: id });
+    }
+    for (const id of registered) {
+      ledger.end(id, "failed");
+      this.#forget(id);
+      log({ event: "died", session_id: id });
+    }
+  }
+
+  #resolve({ name, version }: SpawnRequest): Resolution | Promise<Resolution> {
+    const resolving = this.#parts.registry.resolve(name, version);
+    if (!(resolving instanceof Promise)) return resolving;
+    return resolving.catch((cause) => ({ problem: reasonOf(cause) }));
+  }
+
+  #unresolved(
+    request: SpawnRequest,
+    problem: string,
+    event: "spawn" | "register",
+    sessionId: string,
+  ): HttpAnswer {
+    const message = notResolved(request, problem);
+    return this.#log(refused(500, message), event, request, { session_id: sessionId, error: message });
+  }
+
+  /** Notes an answer and passes it on. */
+  #log(
+    answer: HttpAnswer,
+    event: RefereeEvent["event"],
+    request: Partial<RegisterRequest>,
+    more: Partial<RefereeEvent> = {},
+  ): HttpAnswer {
+    const { session_id, name, version } = request;
+    this.#parts.log({
+      event,
+      status: answer.status,
+      ...(session_id === undefined ? {} : { session_id }),
+      ...(name === undefined ? {} : { capsule: name }),
+      ...(version === undefined ? {} : { version }),
+      ...(answer === UNIDENTIFIED ? { error: "not authorised" } : {}),
+      ...more,
+    });
+    return answer;
+  }
+}
+
+const STATUS = "/status/";
+
+/** A path segment; `null` when it is not percent-encoded text. */
+function decoded(segment: string): string | null {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return null;
+  }
+}

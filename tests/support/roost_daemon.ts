@@ -1,0 +1,233 @@
+/**
+ * The real `mur-roost` as a process of its own, with a home, a registry and running records that belong to the test.
+ *
+ * @module
+ */
+import assert from "node:assert/strict";
+import { ArtifactStore } from "../../artifact/store.ts";
+import { writeZip } from "../../artifact/zip_writer.ts";
+import { newId } from "../../base/ids.ts";
+import { startToken } from "../../base/process_identity.ts";
+import type { RunningRecord } from "../../base/running_record.ts";
+import { writeRunningRecord } from "../../base/write_running_record.ts";
+import { EMPTY_COMPONENT } from "./packed_artifact.ts";
+import { murEnvironment } from "./mur_process.ts";
+
+const MAIN = new URL("../../roost/main.ts", import.meta.url).pathname;
+const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+
+/** An answer of the daemon. */
+export interface RoostReply {
+  readonly status: number;
+  // deno-lint-ignore no-explicit-any -- tests look into whatever came
+  readonly body: any;
+}
+
+/** How a daemon is started. */
+export interface RoostDaemonOptions {
+  readonly home: string;
+  /** Default: a free port. */
+  readonly port?: number;
+  /** Environment besides `HOME`; the daemon needs none. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Command line in front of the daemon's own, e.g. of another user. */
+  readonly under?: readonly string[];
+  /** Main module instead of the daemon's own, e.g. one that starts it with other time bounds. */
+  readonly main?: string;
+}
+
+/** A command of `mur-roost`, whatever it does. */
+export function roostCommand(
+  args: readonly string[],
+  { home, env = {}, under = [], main = MAIN }: RoostDaemonOptions,
+): Deno.Command {
+  const [program, ...rest] = [...under, Deno.execPath(), "run", "--quiet", "-A", "--config", CONFIG, main, ...args];
+  return new Deno.Command(program!, {
+    args: rest,
+    clearEnv: true,
+    env: murEnvironment({ home, env }),
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  });
+}
+
+/** A daemon that answers. */
+export class RoostDaemon implements AsyncDisposable {
+  readonly child: Deno.ChildProcess;
+  readonly url: string;
+  readonly port: number;
+  /** The three lines it started with. */
+  readonly startLines: readonly string[];
+  readonly #stderr: () => string;
+  readonly #drained: Promise<void>;
+
+  private constructor(child: Deno.ChildProcess, port: number, lines: string[], text: () => string, end: Promise<void>) {
+    this.child = child;
+    this.port = port;
+    this.url = `http://127.0.0.1:${port}`;
+    this.startLines = lines;
+    this.#stderr = text;
+    this.#drained = end;
+  }
+
+  /** Starts one and waits for its three lines. */
+  static async start(args: readonly string[], options: RoostDaemonOptions): Promise<RoostDaemon> {
+    const child = roostCommand(["--port", String(options.port ?? 0), ...args], options).spawn();
+    child.stdout.cancel().catch(() => {});
+    let text = "";
+    const started = Promise.withResolvers<void>();
+    const drained = (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of child.stderr) {
+        text += decoder.decode(chunk, { stream: true });
+        if (text.includes("machine ceiling")) started.resolve();
+      }
+      started.reject(new Error(`mur-roost did not start: ${text}`));
+    })();
+    await started.promise;
+    const lines = text.split("\n").filter((line) => line.startsWith("mur-roost: "));
+    const port = Number(/listening on 127\.0\.0\.1:(\d+)$/.exec(lines[1] ?? "")?.[1]);
+    assert.ok(port > 0, text);
+    return new RoostDaemon(child, port, lines, () => text, drained);
+  }
+
+  /** All it wrote on standard error. */
+  get stderr(): string {
+    return this.#stderr();
+  }
+
+  async request(method: string, path: string, init: RequestInit = {}): Promise<RoostReply> {
+    const response = await fetch(`${this.url}${path}`, { method, ...init });
+    const body = await response.text();
+    assert.equal(response.headers.get("content-type"), "application/json");
+    return { status: response.status, body: method === "HEAD" ? null : JSON.parse(body) };
+  }
+
+  async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<RoostReply> {
+    return await this.request("POST", path, { body: typeof body === "string" ? body : JSON.stringify(body), headers });
+  }
+
+  /** Asks to spawn `local/<name>`. */
+  spawn(credential: string, name: string, version = "1.0.0"): Promise<RoostReply> {
+    return this.post("/spawn", { name: fullName(name), version }, { "x-murmur-spawn-credential": credential });
+  }
+
+  /** Registers a session of `local/<name>`. */
+  register(sessionId: string, name: string, approval?: string, version = "1.0.0"): Promise<RoostReply> {
+    return this.post(
+      "/register",
+      { session_id: sessionId, name: fullName(name), version },
+      approval === undefined ? {} : { "x-murmur-spawn-approval": approval },
+    );
+  }
+
+  deregister(credential: string, outcome = "complete"): Promise<RoostReply> {
+    return this.post("/deregister", { outcome }, { "x-murmur-spawn-credential": credential });
+  }
+
+  status(sessionId: string): Promise<RoostReply> {
+    return this.request("GET", `/status/${sessionId}`);
+  }
+
+  /** Registers a session that nobody launched, and answers its id and credential. */
+  async root(name: string): Promise<{ readonly id: string; readonly credential: string }> {
+    const id = newId("ses");
+    const { status, body } = await this.register(id, name);
+    assert.equal(status, 200, JSON.stringify(body));
+    return { id, credential: body.credential };
+  }
+
+  /** Spawns a child and registers it. */
+  async delegate(parent: string, name: string): Promise<{ readonly id: string; readonly credential: string }> {
+    const granted = await this.spawn(parent, name);
+    assert.equal(granted.status, 200, JSON.stringify(granted.body));
+    const id = newId("ses");
+    const { status, body } = await this.register(id, name, granted.body.approval);
+    assert.equal(status, 200, JSON.stringify(body));
+    return { id, credential: body.credential };
+  }
+
+  /** Ends it with a signal and answers its exit status. */
+  async stop(signal: Deno.Signal = "SIGTERM"): Promise<Deno.CommandStatus> {
+    try {
+      this.child.kill(signal);
+    } catch {
+      // It has ended already.
+    }
+    const status = await this.child.status;
+    await this.#drained.catch(() => {});
+    return status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop("SIGKILL");
+  }
+}
+
+function fullName(name: string): string {
+  return name.includes("/") ? name : `local/${name}`;
+}
+
+/** A home directory of its own, with a registry of capsules. */
+export class RoostHome implements AsyncDisposable {
+  readonly path: string;
+  readonly running: string;
+  readonly store: ArtifactStore;
+
+  constructor(path: string = Deno.makeTempDirSync()) {
+    this.path = path;
+    this.running = `${path}/.murmur/running`;
+    this.store = new ArtifactStore(`${path}/.murmur/artifacts`);
+  }
+
+  /** Installs a capsule whose manifest has further lines. Answers its content hash. */
+  async install(name: string, manifest: string = "", version = "1.0.0"): Promise<string> {
+    const text = `name: ${name}\nversion: ${JSON.stringify(version)}\nruntime: capsule\n${manifest}`;
+    const bytes = await writeZip([
+      { name: "murmur.yaml", bytes: new TextEncoder().encode(text) },
+      { name: "capsule.wasm", bytes: EMPTY_COMPONENT },
+    ]);
+    const { sha256 } = await this.store.put({
+      metadata: {
+        name,
+        version,
+        kind: "wasm",
+        role: "capsule",
+        platforms: [],
+        description: null,
+        tags: [],
+        contracts: null,
+      },
+      platform: null,
+      bytes,
+    }, "install");
+    return sha256;
+  }
+
+  /** Writes the running record of a process. */
+  record(id: string, pid: number, changes: Partial<RunningRecord> = {}): void {
+    writeRunningRecord(this.running, {
+      session_id: id,
+      url: null,
+      pid,
+      process_start: startToken(pid) ?? "",
+      capsule_name: "demo",
+      capsule_version: "1.0.0",
+      workdir: "/w",
+      records_dir: "/r",
+      outlives_launcher: false,
+      started_at: "2026-01-01T00:00:00Z",
+      ...changes,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.path, { recursive: true });
+  }
+}
+
+/** A process that does nothing until it is killed. */
+export function idleProcess(): Deno.ChildProcess {
+  return new Deno.Command("sleep", { args: ["600"], stdin: "null", stdout: "null", stderr: "null" }).spawn();
+}
