@@ -138,7 +138,7 @@ export type AttemptEnd =
   }
   | { readonly kind: "max_turns_reached"; readonly message: string }
   | { readonly kind: "spend_ceiling_reached"; readonly message: string }
-  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "delegation" | "plan"; readonly turn: number }
+  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "delegation"; readonly turn: number }
   /** Ends the session too (`E-RUN-013`, `E-RUN-014`). */
   | { readonly kind: "fatal"; readonly error: MurError };
 
@@ -330,7 +330,6 @@ class Attempt {
     const answers: Message[] = [];
     let fatal: MurError | null = null;
     let timedOut = false;
-    let canceledIn: DispatchResult["canceledIn"] = null;
     for (const call of reply.calls) {
       if (signal.aborted) break;
       const result: DispatchResult = await this.#services.dispatcher.dispatch(call, scope);
@@ -340,7 +339,6 @@ class Attempt {
       ));
       fatal = result.fatal;
       timedOut = result.inputTimedOut;
-      canceledIn = result.canceledIn;
       if (fatal !== null || timedOut) break;
     }
     // What ran has happened, also when the rest of the turn does not.
@@ -350,7 +348,7 @@ class Attempt {
       const text = "input-timeout";
       return { kind: "failed", cause: "input_timeout", message: text, statusText: text, turn };
     }
-    return signal.aborted ? { kind: "canceled", phase: canceledIn ?? "turn", turn } : null;
+    return signal.aborted ? { kind: "canceled", phase: "turn", turn } : null;
   }
 
   #enter(messages: readonly Message[]): void {

@@ -28,6 +28,8 @@ export interface PlanServices {
   /** A command line, the binary first, as something to dispatch. */
   readonly command: (words: readonly [string, ...string[]], line: string) => ResolvedTool;
   readonly capsules: CapsuleSteps;
+  /** Runs something the task waits in as in a plan. */
+  readonly waiting: (taskId: string, wait: () => Promise<PlanEnd>) => Promise<PlanEnd>;
   /** Takes text for stderr and the bootstrap log. */
   readonly report: (text: string) => void;
 }
@@ -95,7 +97,7 @@ export class PlanTool {
   }
 
   async #runValid(plan: Plan, node: string, scope: CallScope): Promise<Ended> {
-    const { trace, facts } = this.#services;
+    const { trace, facts, waiting } = this.#services;
     const verdict = validatePlan(plan, facts());
     if ("problem" in verdict) {
       const { step, problem } = verdict;
@@ -111,12 +113,13 @@ export class PlanTool {
       const failed = { step_id: step.id, status: "failed", output: null, error: problem } as const;
       return { outcome: "failed", failedStep: step.id, steps: [failed], inputTimedOut: false };
     }
-    const end = await runPlan(verdict.plan, {
-      attempt: (ready, signal) => this.#attempt(ready, { ...scope, signal }),
-      started: (body) => void trace.write("plan_step_start", { plan_id: plan.id, ...body }, { plan: node }),
-      settled: (body) => void trace.write("plan_step", { plan_id: plan.id, ...body }, { plan: node }),
-      signal: scope.signal,
-    });
+    const end = await waiting(scope.taskId, () =>
+      runPlan(verdict.plan, {
+        attempt: (ready, signal) => this.#attempt(ready, { ...scope, signal }),
+        started: (body) => void trace.write("plan_step_start", { plan_id: plan.id, ...body }, { plan: node }),
+        settled: (body) => void trace.write("plan_step", { plan_id: plan.id, ...body }, { plan: node }),
+        signal: scope.signal,
+      }));
     return {
       ...end,
       steps: end.steps.map(({ step, status, output, error }) => ({ step_id: step.id, status, output, error })),
@@ -167,7 +170,6 @@ function toolRun(planId: string, end: Ended): ToolRun {
     text: JSON.stringify(report),
     metadata: [],
     ...(end.inputTimedOut ? { inputTimedOut: true } : {}),
-    ...(end.outcome === "canceled" ? { canceledIn: "plan" } : {}),
   };
 }
 

@@ -659,6 +659,7 @@ class AgentSession {
         dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
         command: (words, line) => tools().command(words[0], words.slice(1), line),
         capsules: await this.#capsuleSteps(),
+        waiting: (taskId, wait) => this.#registry.waitIn(taskId, "plan", wait),
         report: (text) => this.#report(text),
       });
       provided.set(SUBMIT_PLAN, {
