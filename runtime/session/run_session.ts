@@ -661,15 +661,16 @@ class AgentSession {
       const { PlanTool } = await import("../plan/plan_tool.ts");
       const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
       const plans = new PlanTool({
-        facts: {
+        facts: () => ({
           tools: new Set(this.#inventory().map(({ name }) => name)),
           shellAllow: new Set(capabilities.shellAllow),
-        },
+        }),
         runtimeDir: this.#directories.runtime,
         trace: this.#trace,
         dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
         command: (words, line) => tools().command(words[0], words.slice(1), line),
         capsules: await this.#capsuleSteps(),
+        waiting: (taskId, wait) => this.#registry.waitIn(taskId, "plan", wait),
         report: (text) => this.#report(text),
       });
       provided.set(SUBMIT_PLAN, {
