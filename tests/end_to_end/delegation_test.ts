@@ -222,8 +222,8 @@ Deno.test("a long answer is cut for the model and whole for every kind of tool, 
   assert.equal(said[2]!.length, 70_000);
   assert.doesNotMatch(said[3]!, /^ok$/);
   assert.equal(run.events("tool_call").at(-1)!.status, "error");
-  const blobs = [...Deno.readDirSync(`${run.records}/wire`)].map(({ name }) =>
-    Deno.readTextFileSync(`${run.records}/wire/${name}`)
+  const blobs = [...Deno.readDirSync(`${run.records}/blobs`)].map(({ name }) =>
+    Deno.readTextFileSync(`${run.records}/blobs/${name}`)
   );
   const cut = `[cut at 65536 of 70000 bytes; the whole answer is delegations/${id}.txt in the runtime directory]`;
   const told = blobs.find((blob) => blob.includes(cut));
