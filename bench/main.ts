@@ -21,6 +21,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "door-calls": () => import("./door_calls.ts"),
   "door-streams": () => import("./door_streams.ts"),
   "roost-spawn": () => import("./roost_spawn.ts"),
+  "delegation-burst": () => import("./delegation_burst.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

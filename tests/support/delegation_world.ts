@@ -79,7 +79,7 @@ export interface DelegationWorld extends AsyncDisposable {
 }
 
 /** Installs a capsule into the home of a project, as `mur install -g` of its archive would. */
-async function install(home: string, manifest: JsonObject): Promise<void> {
+export async function installCapsule(home: string, manifest: JsonObject): Promise<void> {
   const packed = { ...manifest, runtime: "capsule", execution: "static" };
   const bytes = await writeZip([
     { name: "murmur.yaml", bytes: new TextEncoder().encode(JSON.stringify(packed)) },
@@ -113,7 +113,7 @@ export async function delegationWorld(
   roost: readonly string[] = [],
 ): Promise<DelegationWorld> {
   const project = await agentProject(parent);
-  for (const manifest of [parent, ...others]) await install(project.home, manifest);
+  for (const manifest of [parent, ...others]) await installCapsule(project.home, manifest);
   const daemon = await RoostDaemon.start(["--spawn-allow", `local/${parent.name}`, ...roost], { home: project.home });
   const env = { MURMUR_ROOST_URL: daemon.url };
   return {
