@@ -76,8 +76,6 @@ export interface ToolRun {
   readonly fatal?: MurError;
   /** Nobody answered the tool's question in time: the attempt ends (spec session 16.1). */
   readonly inputTimedOut?: boolean;
-  /** The call waited for something of its own when the task was cancelled. */
-  readonly canceledIn?: "plan";
 }
 
 /** A name resolved to what answers it. */
@@ -125,8 +123,6 @@ export interface DispatchResult {
   readonly fence: string | null;
   readonly fatal: MurError | null;
   readonly inputTimedOut: boolean;
-  /** What the call was waiting in when the task was cancelled; `null` for an ordinary step of the loop. */
-  readonly canceledIn: "plan" | null;
 }
 
 /** What a step of a plan gave. */
@@ -201,7 +197,6 @@ export class ToolDispatcher {
       fence,
       fatal: run?.fatal ?? null,
       inputTimedOut: run?.inputTimedOut ?? false,
-      canceledIn: run?.canceledIn ?? null,
     };
   }
 
@@ -268,7 +263,7 @@ export class ToolDispatcher {
       exitCode: null,
       truncated: false,
     });
-    return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false, canceledIn: null };
+    return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false };
   }
 
   #record(

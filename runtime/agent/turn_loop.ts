@@ -8,7 +8,7 @@
  */
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure, type ToolResult } from "../component/component_runtime.ts";
-import type { FrameLog, TextFrame } from "../session/frame_log.ts";
+import type { FrameLog } from "../session/frame_log.ts";
 import type { TaskFailureCause, Trust } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import { afterAnswer, type Continuation, continuationUse } from "./driver_continuation.ts";
@@ -138,7 +138,7 @@ export type AttemptEnd =
   }
   | { readonly kind: "max_turns_reached"; readonly message: string }
   | { readonly kind: "spend_ceiling_reached"; readonly message: string }
-  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "delegation" | "plan"; readonly turn: number }
+  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "delegation"; readonly turn: number }
   /** Ends the session too (`E-RUN-013`, `E-RUN-014`). */
   | { readonly kind: "fatal"; readonly error: MurError };
 
@@ -257,7 +257,7 @@ class Attempt {
           streamed = true;
           this.#text(chunk, false);
         },
-        thinking: (chunk) => this.#tell({ type: "thinking", taskId, text: chunk, final: false }),
+        thinking: (chunk) => services.frames.tell({ type: "thinking", taskId, text: chunk, final: false }, this.#input),
       }, signal);
     } catch (cause) {
       // Whatever else was thrown is a defect of this program and must not pass for a failed driver.
@@ -330,7 +330,6 @@ class Attempt {
     const answers: Message[] = [];
     let fatal: MurError | null = null;
     let timedOut = false;
-    let canceledIn: DispatchResult["canceledIn"] = null;
     for (const call of reply.calls) {
       if (signal.aborted) break;
       const result: DispatchResult = await this.#services.dispatcher.dispatch(call, scope);
@@ -340,7 +339,6 @@ class Attempt {
       ));
       fatal = result.fatal;
       timedOut = result.inputTimedOut;
-      canceledIn = result.canceledIn;
       if (fatal !== null || timedOut) break;
     }
     // What ran has happened, also when the rest of the turn does not.
@@ -350,7 +348,7 @@ class Attempt {
       const text = "input-timeout";
       return { kind: "failed", cause: "input_timeout", message: text, statusText: text, turn };
     }
-    return signal.aborted ? { kind: "canceled", phase: canceledIn ?? "turn", turn } : null;
+    return signal.aborted ? { kind: "canceled", phase: "turn", turn } : null;
   }
 
   #enter(messages: readonly Message[]): void {
@@ -363,14 +361,7 @@ class Attempt {
   }
 
   #text(text: string, final: boolean): void {
-    this.#tell({ type: "text", taskId: this.#input.taskId, text, final });
-  }
-
-  /** Streams carry the text of tasks that came over the door; the terminal shows the others' (spec door 12.2). */
-  #tell(frame: TextFrame): void {
-    const { frames } = this.#services;
-    if (this.#input.overDoor) frames.publish(frame);
-    else frames.show(frame);
+    this.#services.frames.tell({ type: "text", taskId: this.#input.taskId, text, final }, this.#input);
   }
 
   #warnCut(turn: number): void {

@@ -5,6 +5,7 @@
  * @module
  */
 import type { TraceEventBody } from "../trace/trace_event.ts";
+import { cutBytes, REASON_BYTES } from "../trace/trace_redaction.ts";
 import { nextRound, type ReadyStep, type SettledStep, settleStep } from "./plan_schedule.ts";
 import type { ValidPlan } from "./plan_validation.ts";
 import { type StepEnd, TextBudget } from "./step_end.ts";
@@ -125,7 +126,8 @@ class PlanRunner {
     do {
       attempts++;
       end = await this.#execution.attempt(ready, signal);
-      if (signal.aborted && !end.passed) end = { ...end, error: PLAN_CANCELED };
+      // A step that was cut off did not do what was asked, whatever it still answers.
+      if (signal.aborted) end = { ...end, passed: false, error: PLAN_CANCELED };
     } while (!end.passed && end.final !== true && attempts <= step.retries && !this.#stopping && !signal.aborted);
     const result = {
       passed: end.passed,
@@ -151,7 +153,7 @@ class PlanRunner {
       status,
       attempts,
       duration_ms: Math.round(ms),
-      ...(error === null ? {} : { error }),
+      ...(error === null ? {} : { error: cutBytes(error, REASON_BYTES) }),
       ...(work.kind === "tool" ? { input: work.input } : {}),
       ...(ran?.end.stateEffect === undefined ? {} : { state_effect: ran.end.stateEffect }),
       ...(ran?.end.resourceId === undefined ? {} : { resource_id: ran.end.resourceId }),

@@ -9,6 +9,7 @@ import { reasonOf } from "../../base/errors.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { ANSWER_DEPTH, nestsDeeper } from "../agent/driver_protocol.ts";
 import type { CallScope, ResolvedTool, ToolDispatcher, ToolRun } from "../agent/tool_dispatch.ts";
+import { cutBytes, REASON_BYTES } from "../trace/trace_redaction.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { CapsuleSteps } from "./capsule_steps.ts";
 import { kindsOf, MAX_PLAN_LENGTH, type Plan, type PlanStep, readPlan, type StepKind } from "./plan.ts";
@@ -19,7 +20,7 @@ import { endOfCall, type StepEnd } from "./step_end.ts";
 
 /** What plans need of their session. */
 export interface PlanServices {
-  readonly facts: PlanFacts;
+  readonly facts: () => PlanFacts;
   /** The runtime directory: plans are filed in its `plans/`. */
   readonly runtimeDir: RootedDir;
   readonly trace: TraceWriter;
@@ -27,6 +28,8 @@ export interface PlanServices {
   /** A command line, the binary first, as something to dispatch. */
   readonly command: (words: readonly [string, ...string[]], line: string) => ResolvedTool;
   readonly capsules: CapsuleSteps;
+  /** Runs something the task waits in as in a plan. */
+  readonly waiting: (taskId: string, wait: () => Promise<PlanEnd>) => Promise<PlanEnd>;
   /** Takes text for stderr and the bootstrap log. */
   readonly report: (text: string) => void;
 }
@@ -69,7 +72,7 @@ export class PlanTool {
         steps_failed: 0,
         steps_skipped: 0,
         duration_ms: Math.round(performance.now() - begun),
-        reason: reading.problem,
+        reason: cutBytes(reading.problem, REASON_BYTES),
       });
       const failed = { step_id: THE_PLAN, status: "failed", output: null, error: reading.problem } as const;
       return toolRun("", { outcome: "failed", failedStep: THE_PLAN, steps: [failed], inputTimedOut: false });
@@ -94,29 +97,29 @@ export class PlanTool {
   }
 
   async #runValid(plan: Plan, node: string, scope: CallScope): Promise<Ended> {
-    const { trace, facts } = this.#services;
-    const verdict = validatePlan(plan, facts);
+    const { trace, facts, waiting } = this.#services;
+    const verdict = validatePlan(plan, facts());
     if ("problem" in verdict) {
-      const { stepId, problem } = verdict;
-      const step = plan.steps.find(({ id }) => id === stepId)!;
+      const { step, problem } = verdict;
       trace.write("plan_step", {
         plan_id: plan.id,
-        step_id: stepId,
+        step_id: step.id,
         kind: tracedKind(step),
         status: "failed",
         attempts: 0,
         duration_ms: 0,
-        error: problem,
+        error: cutBytes(problem, REASON_BYTES),
       }, { plan: node });
-      const failed = { step_id: stepId, status: "failed", output: null, error: problem } as const;
-      return { outcome: "failed", failedStep: stepId, steps: [failed], inputTimedOut: false };
+      const failed = { step_id: step.id, status: "failed", output: null, error: problem } as const;
+      return { outcome: "failed", failedStep: step.id, steps: [failed], inputTimedOut: false };
     }
-    const end = await runPlan(verdict.plan, {
-      attempt: (ready, signal) => this.#attempt(ready, { ...scope, signal }),
-      started: (body) => void trace.write("plan_step_start", { plan_id: plan.id, ...body }, { plan: node }),
-      settled: (body) => void trace.write("plan_step", { plan_id: plan.id, ...body }, { plan: node }),
-      signal: scope.signal,
-    });
+    const end = await waiting(scope.taskId, () =>
+      runPlan(verdict.plan, {
+        attempt: (ready, signal) => this.#attempt(ready, { ...scope, signal }),
+        started: (body) => void trace.write("plan_step_start", { plan_id: plan.id, ...body }, { plan: node }),
+        settled: (body) => void trace.write("plan_step", { plan_id: plan.id, ...body }, { plan: node }),
+        signal: scope.signal,
+      }));
     return {
       ...end,
       steps: end.steps.map(({ step, status, output, error }) => ({ step_id: step.id, status, output, error })),
@@ -167,7 +170,6 @@ function toolRun(planId: string, end: Ended): ToolRun {
     text: JSON.stringify(report),
     metadata: [],
     ...(end.inputTimedOut ? { inputTimedOut: true } : {}),
-    ...(end.outcome === "canceled" ? { canceledIn: "plan" } : {}),
   };
 }
 

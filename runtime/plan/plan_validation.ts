@@ -46,7 +46,7 @@ export interface PlanFacts {
 }
 
 /** A plan that can be run, or its first problem. */
-export type PlanVerdict = { readonly plan: ValidPlan } | { readonly stepId: string; readonly problem: string };
+export type PlanVerdict = { readonly plan: ValidPlan } | { readonly step: PlanStep; readonly problem: string };
 
 /** Runtime-provided tools that a step may not call: they speak for the task, or have a step of their own. */
 const NOT_IN_PLANS = ["submit-plan", "switch-driver", "delegate-task", "call-member", "end-without-answer"];
@@ -67,7 +67,7 @@ export function validatePlan(plan: Plan, facts: PlanFacts): PlanVerdict {
       steps.push(validStep(step, declared, facts));
     } catch (cause) {
       if (!(cause instanceof StepProblem)) throw cause;
-      return { stepId: step.id, problem: cause.message };
+      return { step, problem: cause.message };
     }
     before.add(step.id);
   }

@@ -29,7 +29,7 @@ export function endOfCall(call: StepCall): StepEnd {
   if (call.kind === "refused") return { passed: false, output: null, error: call.reason, final: true };
   const { run } = call;
   const text = run.passed ? run.text : null;
-  const data = run.answer === undefined ? text : run.answer.data ?? run.answer.readData(MAX_STEP_TEXT);
+  const data = run.answer === undefined ? text : run.answer.data ?? run.answer.readData(MAX_STEP_TEXT + 1);
   const error = run.answer?.summary ?? data ?? run.text;
   const stateEffect = reservedMetadata(run.metadata, "state_effect");
   const resourceId = reservedMetadata(run.metadata, "resource_id");
@@ -58,6 +58,6 @@ export class TextBudget {
       return text;
     }
     this.#left -= room;
-    return `${cutBytes(text, room)} […]\n[cut at ${room} of ${size} bytes]`;
+    return `${cutBytes(text, room)} […]\n[cut at ${room} bytes]`;
   }
 }

@@ -64,7 +64,7 @@ export class SessionCommands implements CommandTools {
 
   constructor(options: SessionCommandsOptions) {
     this.#options = options;
-    const { staged, directories, contained, url } = options;
+    const { staged, contained, url } = options;
     const { manifest } = staged;
     this.#budget = contained === null ? null : this.#watchWorkdir();
     if (contained === null || manifest.capabilities.shellAllow.length === 0) {

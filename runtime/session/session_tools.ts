@@ -118,11 +118,8 @@ export class SessionTools {
   async #callComponent(spec: ComponentSpec, input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const { components, frames, output, requestInput } = this.#options;
     const { overDoor, taskId } = scope;
-    const chunk = (type: TextFrame["type"]) => (text: string) => {
-      const frame = { type, taskId, text, final: false };
-      if (overDoor) frames.publish(frame);
-      else frames.show(frame);
-    };
+    const chunk = (type: TextFrame["type"]) => (text: string) =>
+      frames.tell({ type, taskId, text, final: false }, scope);
     let timedOut = false;
     try {
       const result = await components.callTool(spec, { data: JSON.stringify(input), logPath: null }, {
