@@ -8,7 +8,13 @@ import { isJsonObject, type JsonObject } from "../../base/json_value.ts";
 import { reasonOf } from "../../base/errors.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { ANSWER_DEPTH, nestsDeeper } from "../agent/driver_protocol.ts";
-import type { CallScope, ResolvedTool, ToolDispatcher, ToolRun } from "../agent/tool_dispatch.ts";
+import {
+  type CallScope,
+  failsTheCallAlone,
+  type ResolvedTool,
+  type ToolDispatcher,
+  type ToolRun,
+} from "../agent/tool_dispatch.ts";
 import { cutBytes, REASON_BYTES } from "../trace/trace_redaction.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { CapsuleSteps } from "./capsule_steps.ts";
@@ -142,7 +148,12 @@ export class PlanTool {
         return endOfCall(await dispatcher.dispatchStep(step, scope));
       }
       case "capsule":
-        return await capsules.run(work.capsule, work.objective, scope);
+        try {
+          return await capsules.run(work.capsule, work.objective, scope);
+        } catch (cause) {
+          if (!failsTheCallAlone(cause)) throw cause;
+          return { passed: false, output: null, error: reasonOf(cause) };
+        }
     }
   }
 
