@@ -76,6 +76,7 @@ export class PipedProcess {
   #stdinEnds = false;
   /** Another thread is writing: the descriptor stays open, and nobody else writes. */
   #writing = false;
+  #bulk: Promise<void> | null = null;
   #gone = false;
   #exit: Promise<ExitStatus> | null = null;
 
@@ -188,9 +189,16 @@ export class PipedProcess {
     return exitStatusOf(await this.#c.waitElsewhere(this.pid));
   }
 
+  /** Waits, after {@linkcode end}, until no thread reads the bytes given to {@linkcode write}. */
+  async inputReleased(): Promise<void> {
+    await this.#bulk;
+  }
+
   #flush(): void {
     for (let bytes = this.#queue[0]; bytes !== undefined; bytes = this.#queue[0]) {
-      if (this.#unwritten >= BULK_BYTES && bulkWriters < MAX_BULK_WRITERS) return void this.#writeElsewhere();
+      if (this.#unwritten >= BULK_BYTES && bulkWriters < MAX_BULK_WRITERS) {
+        return void (this.#bulk = this.#writeElsewhere());
+      }
       const events = this.#c.poll(this.#stdin, POLL.OUT, 0);
       // With nobody left to read, the write says so.
       if (events <= 0 || (events & (POLL.OUT | POLL.ERR)) === 0) {

@@ -7,7 +7,8 @@
 import { MurError } from "../../base/errors.ts";
 import type { Wall } from "../../sandbox/guard.ts";
 import type { ComponentSpec } from "./component_runtime.ts";
-import { ComponentProcess, type LoadableComponent, type ProcessStart } from "./component_process.ts";
+import { ComponentProcess, type ProcessStart } from "./component_process.ts";
+import type { TranslatedComponent } from "./translated_component.ts";
 
 /** Components one process holds code of before it is let go: code is never unloaded. */
 const MAX_COMPONENTS_PER_PROCESS = 16;
@@ -30,10 +31,10 @@ export interface PoolOptions {
   readonly ahead: ComponentProcess | null;
   /** Memory bound of the reserve. */
   readonly reserveMemoryBytes: number;
-  /** Longest wait for a process to serve, in milliseconds. */
-  readonly startBound: number;
   /** Idle time after which a process is let go, in milliseconds. */
   readonly idleBound: number;
+  /** There is no process and no call: the code of components is in nobody's use. */
+  readonly asleep: () => void;
 }
 
 interface Idle {
@@ -53,7 +54,7 @@ export interface Lease {
 }
 
 /** Who a process belongs to: artifacts that don't share are told apart by name and code. */
-function ownerOf(spec: ComponentSpec, component: LoadableComponent): string | null {
+function ownerOf(spec: ComponentSpec, component: TranslatedComponent): string | null {
   return spec.sharesProcess ? null : `${spec.role}:${spec.name}:${component.sha256}`;
 }
 
@@ -64,7 +65,7 @@ export class ComponentPool {
   readonly #idle: Idle[] = [];
   #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
   /** What was called last, latest first. */
-  #recent: { readonly spec: Pick<ComponentSpec, "limits">; readonly component: LoadableComponent }[] = [];
+  #recent: { readonly spec: Pick<ComponentSpec, "limits">; readonly component: TranslatedComponent }[] = [];
   /** Calls in flight. */
   #leased = 0;
   #quiet: ReturnType<typeof setTimeout> | undefined;
@@ -98,11 +99,12 @@ export class ComponentPool {
   }
 
   /** A component will be called soon: the reserve is given its code now, while something else is done. */
-  expect(spec: Pick<ComponentSpec, "limits">, component: LoadableComponent): void {
+  expect(spec: Pick<ComponentSpec, "limits">, component: TranslatedComponent): void {
     this.#remember(spec, component);
     const process = this.#reserve?.process;
-    if (process !== undefined && !process.dead && process.memoryBytes >= spec.limits.memoryBytes) {
-      process.load(component, spec);
+    const { code } = component;
+    if (code !== null && process !== undefined && !process.dead && process.memoryBytes >= spec.limits.memoryBytes) {
+      process.load(component, code, spec);
     }
   }
 
@@ -112,7 +114,7 @@ export class ComponentPool {
    * @param fresh One that nobody used or warmed.
    * @throws {MurError} `E-RUN-001` when it can't be started.
    */
-  acquire(spec: ComponentSpec, component: LoadableComponent, fresh = false): Lease | null {
+  acquire(spec: ComponentSpec, component: TranslatedComponent, fresh = false): Lease | null {
     if (this.#closed) return null;
     this.#remember(spec, component);
     const owner = ownerOf(spec, component);
@@ -136,14 +138,28 @@ export class ComponentPool {
     return this.#lease(this.#start(spec.limits.memoryBytes, "call"), owner, false);
   }
 
-  /** Lets the reserve go too when no call comes for a while: a session that sleeps holds no process for the next one. */
+  /**
+   * Lets the reserve go too when no call comes for a while, and puts the code of components away: a session that sleeps
+   * holds nothing for the next call.
+   */
   letGoWhenIdle(): void {
     if (this.#closed || this.#leased > 0) return;
     clearTimeout(this.#quiet);
-    this.#quiet = setTimeout(() => {
-      this.#reserve?.process.kill();
-      this.#reserve = null;
-    }, this.#options.idleBound);
+    this.#quiet = setTimeout(() => void this.#letGo(), this.#options.idleBound);
+  }
+
+  async #letGo(): Promise<void> {
+    this.#reserve?.process.kill();
+    this.#reserve = null;
+    for (const idle of this.#idle.splice(0)) {
+      clearTimeout(idle.timer);
+      idle.process.kill();
+    }
+    const gone = [...this.#all];
+    await Promise.all(gone.map((process) => process.exited));
+    await Promise.all(gone.map((process) => process.inputReleased()));
+    // A call may have come meanwhile.
+    if (this.#leased === 0 && this.#all.size === 0) this.#options.asleep();
   }
 
   /** Kills every process and waits until they are gone. */
@@ -215,7 +231,7 @@ export class ComponentPool {
     return process;
   }
 
-  #remember(spec: Pick<ComponentSpec, "limits">, component: LoadableComponent): void {
+  #remember(spec: Pick<ComponentSpec, "limits">, component: TranslatedComponent): void {
     const others = this.#recent.filter((other) => other.component.sha256 !== component.sha256);
     this.#recent = [{ spec, component }, ...others].slice(0, WARMED_COMPONENTS);
   }
@@ -235,7 +251,10 @@ export class ComponentPool {
     // Nobody waits for a reserve; whoever takes it bounds the wait.
     if (!await process.ready(null)) return;
     for (const { spec, component } of this.#recent) {
-      if (process.memoryBytes >= spec.limits.memoryBytes) process.load(component, spec);
+      if (process.memoryBytes < spec.limits.memoryBytes) continue;
+      // What can't be read again is told by the call that needs it.
+      const code = await component.load();
+      if (code !== null) process.load(component, code, spec);
     }
     await process.settled();
   }

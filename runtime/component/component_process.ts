@@ -34,6 +34,7 @@ import {
 import { GuestOutput } from "./guest_output.ts";
 import { residentBytes } from "./resident_memory.ts";
 import { ROLE_EXPORTS } from "./served_interfaces.ts";
+import type { TranslatedComponent } from "./translated_component.ts";
 import type { Translation } from "./translation.ts";
 
 /** Resident bytes of a host beyond its guest's own memory: the engine, the code, host-side buffers. */
@@ -60,11 +61,8 @@ export interface ProcessStart {
   readonly memoryBytes: number;
 }
 
-/** A translated component under its key in host processes. */
-export interface LoadableComponent {
-  readonly sha256: string;
-  readonly translation: Translation;
-}
+/** What a component is known by in host processes. */
+type ComponentId = Pick<TranslatedComponent, "sha256">;
 
 /** How a call ended. */
 export type CallEnd =
@@ -223,7 +221,7 @@ export class ComponentProcess {
   }
 
   /** Whether the component's code is already there under these limits. */
-  has(component: LoadableComponent, spec: Pick<ComponentSpec, "limits">): boolean {
+  has(component: ComponentId, spec: Pick<ComponentSpec, "limits">): boolean {
     return this.#components.has(componentKey(component, spec));
   }
 
@@ -247,17 +245,18 @@ export class ComponentProcess {
   }
 
   /**
-   * Gives it a component's code, as far as it has not got it. Returns at once; the frames are on their way.
+   * Gives it a component's code, as far as it has not got it. Returns at once; the frames are on their way, and the code
+   * must stay until {@linkcode inputReleased}.
    *
    * @returns what the component asks for beyond its limits before it even runs.
    */
-  load(component: LoadableComponent, spec: Pick<ComponentSpec, "limits">): MinimumExceeded | null {
+  load(component: ComponentId, code: Translation, spec: Pick<ComponentSpec, "limits">): MinimumExceeded | null {
     const key = componentKey(component, spec);
     if (this.#components.has(key)) return null;
     const { memoryBytes, tableElements } = spec.limits;
     const listed: [string, string][] = [];
     const modules: [string, readonly Uint8Array[]][] = [];
-    for (const module of component.translation.modules) {
+    for (const module of code.modules) {
       const moduleKey = `${module.sha256}:${memoryBytes}:${tableElements}`;
       listed.push([module.name, moduleKey]);
       if (this.#modules.has(moduleKey)) continue;
@@ -270,8 +269,7 @@ export class ComponentProcess {
       this.#write(encodeMessageParts(MessageType.module, 0, { key: moduleKey }, pieces));
     }
     this.#components.add(key);
-    const { glue } = component.translation;
-    this.#write(encodeMessageParts(MessageType.component, 0, { key, modules: listed }, [glue]));
+    this.#write(encodeMessageParts(MessageType.component, 0, { key, modules: listed }, [code.glue]));
     return null;
   }
 
@@ -284,7 +282,7 @@ export class ComponentProcess {
   }
 
   /** Runs one call of a loaded component. Never fails: how it ended is its value. */
-  call(component: LoadableComponent, request: CallRequest): Promise<CallEnd> {
+  call(component: ComponentId, request: CallRequest): Promise<CallEnd> {
     const { promise, resolve } = Promise.withResolvers<CallEnd>();
     const { spec, context } = request;
     if (this.#dead) return Promise.resolve({ kind: "crashed", how: "the host process is gone", started: false });
@@ -334,6 +332,11 @@ export class ComponentProcess {
     const resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
     context.sent?.();
     return promise;
+  }
+
+  /** Waits until nothing that was given to a process that exited is in use any more. */
+  inputReleased(): Promise<void> {
+    return this.#child.inputReleased();
   }
 
   /** Kills it; `exited` settles when it is gone. */
@@ -608,7 +611,7 @@ export function tableLimitText(asked: number, limit: number): string {
   return `table growth to ${asked} elements exceeds capabilities.limits.table_elements (${limit})`;
 }
 
-function componentKey(component: LoadableComponent, spec: Pick<ComponentSpec, "limits">): string {
+function componentKey(component: ComponentId, spec: Pick<ComponentSpec, "limits">): string {
   return `${component.sha256}:${spec.limits.memoryBytes}:${spec.limits.tableElements}`;
 }
 

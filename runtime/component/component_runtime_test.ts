@@ -230,6 +230,37 @@ Deno.test("idle processes are let go, the reserve last; the next call starts one
   assert.equal(await harness.do(spec, "echo", { value: 4 }), 4);
 });
 
+Deno.test("calls around the moment everything is let go find their code", async () => {
+  await using harness = new Harness({ bounds: { componentIdle: 60, componentHostStart: 20_000 } });
+  const spec = await harness.spec(await everythingTool());
+  for (let value = 0; value < 12; value++) {
+    assert.equal(await harness.do(spec, "echo", { value }), value);
+    await new Promise((resolve) => setTimeout(resolve, 50 + value * 5));
+  }
+});
+
+Deno.test("a translation changed while the session slept is not run", async () => {
+  const compiledDirectory = Deno.makeTempDirSync({ prefix: "murmur-compiled-" });
+  try {
+    await using harness = new Harness({
+      bounds: { componentIdle: 50, componentHostStart: 20_000 },
+      compiledDirectory,
+    });
+    const spec = await harness.spec(await textTool("(i32.const 1024)"));
+    harness.runtime.letGoWhenIdle();
+    await eventually(() => harness.runtime.pids.length === 0);
+    for (const { name } of Deno.readDirSync(compiledDirectory)) Deno.truncateSync(`${compiledDirectory}/${name}`, 100);
+    await assert.rejects(
+      () => harness.call(spec, {}),
+      (error: unknown) =>
+        error instanceof ComponentFailure && error.kind === "crashed" &&
+        error.message === "tool 'probe' crashed: its translation was changed while the session slept",
+    );
+  } finally {
+    Deno.removeSync(compiledDirectory, { recursive: true });
+  }
+});
+
 Deno.test("a reserve that no call needed is let go once the launch is over, and not while a call runs", async () => {
   await using harness = new Harness({ bounds: { componentIdle: 300, componentHostStart: 20_000 } });
   const spec = await harness.spec(await everythingTool());

@@ -13,7 +13,6 @@ import {
   type CallEnd,
   type CallRequest,
   type ComponentProcess,
-  type LoadableComponent,
   memoryLimitText,
   type ProcessStart,
   tableLimitText,
@@ -30,6 +29,7 @@ import {
 import { hostStart } from "./host_start.ts";
 import { residentBytes } from "./resident_memory.ts";
 import { type InterfaceMismatch, isLinkedFor, judgeImport, ROLE_EXPORTS } from "./served_interfaces.ts";
+import type { TranslatedComponent } from "./translated_component.ts";
 import { TranspileCache } from "./transpile_cache.ts";
 
 /** What a launch decides about its components. */
@@ -89,8 +89,8 @@ function importError(subject: string, mismatch: InterfaceMismatch): MurError {
 }
 
 /** A translated component whose imports are all served. @throws {MurError} `E-RUN-002`. */
-function judged({ sha256, translation }: LoadableComponent, subject: string): CompiledComponent {
-  const { imports, exports, usedImports } = translation;
+function judged({ sha256, names }: TranslatedComponent, subject: string): CompiledComponent {
+  const { imports, exports, usedImports } = names;
   const unversioned = new Set(imports.map(withoutVersion));
   for (const name of usedImports) {
     // A function imported by the world itself belongs to no interface.
@@ -124,7 +124,7 @@ class Runtime implements ObservableComponentRuntime {
   readonly #options: ComponentRuntimeOptions;
   readonly #cache: TranspileCache;
   readonly #pool: ComponentPool;
-  readonly #components = new Map<string, LoadableComponent>();
+  readonly #components = new Map<string, TranslatedComponent>();
   readonly foreseen: Promise<void>;
 
   constructor(options: ComponentRuntimeOptions) {
@@ -135,7 +135,9 @@ class Runtime implements ObservableComponentRuntime {
       ahead: options.ahead ?? null,
       reserveMemoryBytes: options.limits.memoryBytes,
       idleBound: options.bounds.componentIdle,
-      startBound: options.bounds.componentHostStart,
+      asleep: () => {
+        for (const component of this.#components.values()) component.putAway();
+      },
     });
     this.foreseen = options.launch === undefined
       ? Promise.resolve()
@@ -156,8 +158,7 @@ class Runtime implements ObservableComponentRuntime {
     const sha256 = await sha256Hex(own);
     let component = this.#components.get(sha256);
     if (component === undefined) {
-      component = { sha256, translation: await this.#cache.translate(own, sha256, subject) };
-      this.#components.set(sha256, component);
+      component = this.#known(await this.#cache.translate(own, sha256, subject));
     }
     return judged(component, subject);
   }
@@ -176,11 +177,20 @@ class Runtime implements ObservableComponentRuntime {
     return compiled;
   }
 
-  async #cached(sha256: string): Promise<LoadableComponent | null> {
-    const translation = await this.#cache.byComponent(sha256);
-    if (translation === null) return null;
-    const component = { sha256, translation };
-    this.#components.set(sha256, component);
+  async #cached(sha256: string): Promise<TranslatedComponent | null> {
+    const component = await this.#cache.byComponent(sha256);
+    return component === null ? null : this.#known(component);
+  }
+
+  /** One of each component is kept, also when it was read twice at the same time. */
+  #known(component: TranslatedComponent): TranslatedComponent {
+    const known = this.#components.get(component.sha256);
+    if (known === component) return component;
+    if (known !== undefined) {
+      component[Symbol.dispose]();
+      return known;
+    }
+    this.#components.set(component.sha256, component);
     return component;
   }
 
@@ -223,6 +233,7 @@ class Runtime implements ObservableComponentRuntime {
 
   async close(): Promise<void> {
     await this.#pool.close();
+    for (const component of this.#components.values()) component[Symbol.dispose]();
   }
 
   async #call(
@@ -233,7 +244,7 @@ class Runtime implements ObservableComponentRuntime {
   ): Promise<ToolResult | null> {
     const component = this.#components.get(spec.compiled.sha256);
     if (component === undefined) throw new Error(`component ${spec.compiled.sha256} was not compiled by this runtime`);
-    const { imports, exports, usedImports } = component.translation;
+    const { imports, exports, usedImports } = component.names;
     const exported = ROLE_EXPORTS[spec.role];
     if (!exports.includes(exported)) throw failureOf(spec, { kind: "missing-export" });
     for (const name of imports) {
@@ -252,7 +263,7 @@ class Runtime implements ObservableComponentRuntime {
   }
 
   async #attempt(
-    component: LoadableComponent,
+    component: TranslatedComponent,
     request: CallRequest,
     fresh: boolean,
   ): Promise<CallEnd & { readonly retry?: boolean }> {
@@ -266,7 +277,12 @@ class Runtime implements ObservableComponentRuntime {
     }
     if (lease === null) return { kind: "aborted" };
     try {
-      const exceeded = lease.process.load(component, spec);
+      // While a process is leased nothing is put away.
+      const code = component.code ?? await component.load();
+      if (code === null) {
+        return { kind: "crashed", how: "its translation was changed while the session slept", started: false };
+      }
+      const exceeded = lease.process.load(component, code, spec);
       if (exceeded !== null) {
         const { memoryBytes, tableElements } = spec.limits;
         const what = exceeded.what === "memory"

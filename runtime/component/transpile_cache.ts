@@ -12,9 +12,10 @@ import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
 import type { FileStat } from "../../base/libc.ts";
 import { programStart } from "../../base/program.ts";
-import { RootedDir } from "../../base/rooted_dir.ts";
+import { RootedDir, type RootedFile } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
-import { decodeTranslation, type Translation } from "./translation.ts";
+import { type CodeSource, TranslatedComponent } from "./translated_component.ts";
+import { decodeTranslation, SUM_BYTES, type Translation } from "./translation.ts";
 import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
 
 /** Longest translation: a component of tens of megabytes takes some seconds. */
@@ -32,7 +33,7 @@ const MAX_TRANSLATORS = 2;
 /** The cache in one directory. */
 export class TranspileCache {
   readonly #path: string;
-  readonly #running = new Map<string, Promise<Translation>>();
+  readonly #running = new Map<string, Promise<TranslatedComponent>>();
   #translators = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -48,7 +49,7 @@ export class TranspileCache {
    * @param subject What it is, for messages, e.g. `tool 'x'`.
    * @throws {MurError} `E-RUN-001` when the bytes are no component or do not translate.
    */
-  translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
+  translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<TranslatedComponent> {
     let running = this.#running.get(sha256);
     if (running === undefined) {
       running = this.#translate(bytes, sha256, subject).finally(() => this.#running.delete(sha256));
@@ -57,7 +58,7 @@ export class TranspileCache {
     return running;
   }
 
-  async #translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<Translation> {
+  async #translate(bytes: Uint8Array<ArrayBuffer>, sha256: string, subject: string): Promise<TranslatedComponent> {
     if (!isComponent(bytes)) {
       const what = isCoreModule(bytes)
         ? "is a core WebAssembly module, not a component"
@@ -66,8 +67,7 @@ export class TranspileCache {
         hint: "build it as a WASM component and install it again",
       });
     }
-    const name = `${sha256}.${TRANSLATION_VERSION}`;
-    const cached = await this.#read(sha256);
+    const cached = await this.byComponent(sha256);
     if (cached !== null) return cached;
     const encoded = await this.#withSlot(() => runTranslator(bytes, subject));
     const translation = await decodeTranslation(encoded);
@@ -77,13 +77,23 @@ export class TranspileCache {
     const kept = new Uint8Array(sha256.length + encoded.length);
     kept.set(new TextEncoder().encode(sha256));
     kept.set(encoded, sha256.length);
+    const name = nameOf(sha256);
     this.#write(name, kept);
-    return translation;
+    const file = this.#open(name);
+    return new TranslatedComponent(sha256, translation, file === null ? null : new CacheFile(file, sha256, encoded));
   }
 
-  /** A translation by the hash of its component; `null` when it is not there. */
-  byComponent(sha256: string): Promise<Translation | null> {
-    return this.#read(sha256);
+  /** A translated component by the hash of its bytes; `null` when it is not there. */
+  async byComponent(sha256: string): Promise<TranslatedComponent | null> {
+    const file = this.#open(nameOf(sha256));
+    if (file === null) return null;
+    const encoded = encodedIn(file, sha256);
+    const translation = encoded === null ? null : await decodeTranslation(encoded);
+    if (translation !== null) {
+      return new TranslatedComponent(sha256, translation, new CacheFile(file, sha256, encoded!));
+    }
+    file[Symbol.dispose]();
+    return null;
   }
 
   /**
@@ -112,19 +122,20 @@ export class TranspileCache {
     }
   }
 
-  /** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
-  async #read(sha256: string): Promise<Translation | null> {
-    const bytes = this.#readFile(`${sha256}.${TRANSLATION_VERSION}`, MAX_FILE_BYTES);
-    if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
-    return await decodeTranslation(bytes.subarray(sha256.length));
+  #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
+    using file = this.#open(name);
+    return file === null ? null : readWhole(file, maxBytes);
   }
 
-  #readFile(name: string, maxBytes: number): Uint8Array<ArrayBuffer> | null {
+  /** A file of the cache; `null` when it is not there or another could have put it there. */
+  #open(name: string): RootedFile | null {
     try {
       using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
-      using file = directory.openFile(name);
-      if (!isOurs(directory.stat(".")) || !isOurs(file.stat())) return null;
-      return file.readAll(maxBytes);
+      if (!isOurs(directory.stat("."))) return null;
+      const file = directory.openFile(name);
+      if (isOurs(file.stat())) return file;
+      file[Symbol.dispose]();
+      return null;
     } catch (error) {
       if (isRootedError(error)) return null;
       throw error;
@@ -141,6 +152,50 @@ export class TranspileCache {
       if (isRootedError(error) || error instanceof Deno.errors.NotFound || isIoFailure(error)) return;
       throw error;
     }
+  }
+}
+
+/** The file a translation was read from or written to, held open: it may be deleted at any time. */
+class CacheFile implements CodeSource {
+  readonly #file: RootedFile;
+  readonly #component: string;
+  readonly #sum: Uint8Array;
+
+  /** @param encoded What it held when it was first read. */
+  constructor(file: RootedFile, component: string, encoded: Uint8Array) {
+    this.#file = file;
+    this.#component = component;
+    this.#sum = encoded.slice(0, SUM_BYTES);
+  }
+
+  async read(): Promise<Translation | null> {
+    const encoded = encodedIn(this.#file, this.#component);
+    if (encoded === null || this.#sum.some((byte, index) => byte !== encoded[index])) return null;
+    return await decodeTranslation(encoded);
+  }
+
+  [Symbol.dispose](): void {
+    this.#file[Symbol.dispose]();
+  }
+}
+
+function nameOf(sha256: string): string {
+  return `${sha256}.${TRANSLATION_VERSION}`;
+}
+
+/** A file begins with the hash of its component, so that one put in another's place is not taken for it. */
+function encodedIn(file: RootedFile, sha256: string): Uint8Array<ArrayBuffer> | null {
+  const bytes = readWhole(file, MAX_FILE_BYTES);
+  if (bytes === null || new TextDecoder().decode(bytes.subarray(0, sha256.length)) !== sha256) return null;
+  return bytes.subarray(sha256.length);
+}
+
+function readWhole(file: RootedFile, maxBytes: number): Uint8Array<ArrayBuffer> | null {
+  try {
+    return file.readAll(maxBytes);
+  } catch (error) {
+    if (isRootedError(error)) return null;
+    throw error;
   }
 }
 

@@ -20,7 +20,7 @@ Deno.test("a component is translated once; a damaged or lost file is made again"
     const bytes = await textTool("(i32.const 1024)");
     const hash = await sha256Hex(bytes);
     const first = await new TranspileCache(path).translate(bytes, hash, "tool 'x'");
-    assert.deepEqual(first.exports, ["murmur:tool/run@0.1.0"]);
+    assert.deepEqual(first.names.exports, ["murmur:tool/run@0.1.0"]);
     assert.equal(Deno.statSync(path).mode! & 0o777, 0o700);
     const [entry, ...others] = [...Deno.readDirSync(path)];
     assert.equal(others.length, 0, "no staging file is left");
@@ -35,7 +35,7 @@ Deno.test("a component is translated once; a damaged or lost file is made again"
     };
     const written = Deno.statSync(file).ino;
     const hit = await timed();
-    assert.deepEqual(hit.translation, first);
+    assert.deepEqual(hit.translation.code, first.code);
     assert.equal(Deno.statSync(file).ino, written, "a hit writes nothing");
 
     const good = Deno.readFileSync(file);
@@ -45,11 +45,11 @@ Deno.test("a component is translated once; a damaged or lost file is made again"
         : good.slice(0, damage === "cut" ? good.length - 5 : damage === "empty" ? 0 : good.length);
       if (damage === "flip") bad[good.length >> 1]! ^= 1;
       Deno.writeFileSync(file, bad);
-      assert.deepEqual((await timed()).translation, first, damage);
+      assert.deepEqual((await timed()).translation.code, first.code, damage);
       assert.deepEqual(Deno.readFileSync(file), good, `${damage}: the file is whole again`);
     }
     Deno.removeSync(path, { recursive: true });
-    assert.deepEqual((await timed()).translation, first);
+    assert.deepEqual((await timed()).translation.code, first.code);
   });
 });
 
@@ -60,7 +60,7 @@ Deno.test("calls at the same time and caches beside each other do no harm", asyn
     const one = new TranspileCache(path);
     const two = new TranspileCache(path);
     const all = await Promise.all([one, one, two, two].map((cache) => cache.translate(bytes, hash, "tool 'x'")));
-    for (const each of all) assert.deepEqual(each, all[0]);
+    for (const each of all) assert.deepEqual(each.code, all[0]!.code);
     assert.equal([...Deno.readDirSync(path)].length, 1);
   });
 });
@@ -71,7 +71,7 @@ Deno.test("a cache that is no directory, or a link, is not used", async () => {
     const hash = await sha256Hex(bytes);
     Deno.writeTextFileSync(`${directory}/file`, "");
     const translation = await new TranspileCache(`${directory}/file`).translate(bytes, hash, "tool 'x'");
-    assert.equal(translation.modules.length > 0, true);
+    assert.equal(translation.code!.modules.length > 0, true);
 
     const path = `${directory}/compiled`;
     await new TranspileCache(path).translate(bytes, hash, "tool 'x'");
@@ -79,7 +79,8 @@ Deno.test("a cache that is no directory, or a link, is not used", async () => {
     Deno.renameSync(`${path}/${entry!.name}`, `${directory}/elsewhere`);
     Deno.symlinkSync(`${directory}/elsewhere`, `${path}/${entry!.name}`);
     const before = Deno.readFileSync(`${directory}/elsewhere`);
-    assert.deepEqual(await new TranspileCache(path).translate(bytes, hash, "tool 'x'"), translation);
+    const again = await new TranspileCache(path).translate(bytes, hash, "tool 'x'");
+    assert.deepEqual(again.code, translation.code);
     assert.deepEqual(Deno.readFileSync(`${directory}/elsewhere`), before);
   });
 });
@@ -97,19 +98,67 @@ Deno.test("a translation in another's place, or one that another user could have
     const right = Deno.readFileSync(file);
     Deno.copyFileSync(`${path}/${named(otherHash)}`, file);
     assert.equal(await new TranspileCache(path).byComponent(hash), null);
-    assert.deepEqual(await new TranspileCache(path).translate(bytes, hash, "tool 'x'"), own);
+    assert.deepEqual((await new TranspileCache(path).translate(bytes, hash, "tool 'x'")).code, own.code);
     assert.deepEqual(Deno.readFileSync(file), right);
 
     for (const [target, mode, safe] of [[file, 0o620, 0o600], [path, 0o777, 0o700]] as const) {
       Deno.chmodSync(target, mode);
       assert.equal(await new TranspileCache(path).byComponent(hash), null);
       Deno.chmodSync(target, safe);
-      assert.deepEqual(await new TranspileCache(path).byComponent(hash), own);
+      assert.deepEqual((await new TranspileCache(path).byComponent(hash))?.code, own.code);
     }
     if (Deno.uid() === 0) {
       Deno.chownSync(file, 65_534, null);
       assert.equal(await new TranspileCache(path).byComponent(hash), null);
     }
+  });
+});
+
+Deno.test("code put away is read again from the file it came from, deleted or not, and never from a changed one", async () => {
+  await withDirectory(async (path) => {
+    const bytes = await textTool("(i32.const 1024)");
+    const hash = await sha256Hex(bytes);
+    const fresh = await new TranspileCache(path).translate(bytes, hash, "tool 'x'");
+    const code = structuredClone(fresh.code!);
+    const [entry] = [...Deno.readDirSync(path)];
+    const file = `${path}/${entry!.name}`;
+    const cached = (await new TranspileCache(path).byComponent(hash))!;
+    const changed = (await new TranspileCache(path).byComponent(hash))!;
+    for (const component of [fresh, cached, changed]) {
+      const { buffer } = component.code!.glue;
+      component.putAway();
+      component.putAway();
+      assert.equal(component.code, null);
+      assert.equal(buffer.byteLength, 0, "the memory is given back at once");
+      assert.deepEqual(await component.load(), code);
+      assert.deepEqual(component.names.exports, code.exports);
+    }
+    changed.putAway();
+    const good = Deno.readFileSync(file);
+    const other = good.slice();
+    other[other.length - 1]! ^= 1;
+    Deno.writeFileSync(file, other);
+    assert.equal(await changed.load(), null);
+    const valid = await encodeTranslation({ ...code, glue: new TextEncoder().encode("return 0") });
+    Deno.writeFileSync(file, new Uint8Array([...good.subarray(0, hash.length), ...valid]));
+    assert.equal(await changed.load(), null, "another translation, whole in itself, is not the one that was judged");
+    Deno.writeFileSync(file, good);
+    assert.deepEqual(await changed.load(), code);
+
+    Deno.removeSync(file);
+    cached.putAway();
+    assert.deepEqual(await cached.load(), code);
+    for (const component of [fresh, cached, changed]) component[Symbol.dispose]();
+  });
+});
+
+Deno.test("code that could not be kept in a file stays", async () => {
+  await withDirectory(async (path) => {
+    Deno.writeTextFileSync(`${path}/file`, "");
+    const bytes = await textTool("(i32.const 1024)");
+    const component = await new TranspileCache(`${path}/file`).translate(bytes, await sha256Hex(bytes), "tool 'x'");
+    component.putAway();
+    assert.equal(component.code!.modules.length > 0, true);
   });
 });
 
