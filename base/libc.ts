@@ -275,7 +275,7 @@ const STATX_BASIC_STATS = 0x7ff;
 export class Libc {
   readonly #c: Symbols;
   readonly #errno: Deno.UnsafePointerView;
-  readonly #statBuffer = new Uint8Array(256);
+  readonly #statBuffer = new Uint8Array(STATX_BYTES);
   readonly #statView = new DataView(this.#statBuffer.buffer);
   readonly #how = new BigUint64Array(3);
   readonly #howBytes = new Uint8Array(this.#how.buffer);
@@ -330,6 +330,11 @@ export class Libc {
       mtime: time(112),
       ctime: time(96),
     };
+  }
+
+  /** `statx` of an absolute path into a buffer of {@linkcode STATX_BYTES} bytes, as the kernel lays it out. */
+  statxInto(path: CString, flags: number, buffer: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.callNBNNB(SYS.statx, AT_FDCWD, path, flags, STATX_BASIC_STATS, buffer));
   }
 
   /** `statx` of an open descriptor. */
@@ -481,7 +486,7 @@ export class Libc {
     return this.#result(this.#c.call(SYS.kill, pid, signal, 0, 0, 0));
   }
 
-  /** A descriptor of a process, readable once the process has ended. */
+  /** A close-on-exec descriptor that stands for a process, whoever bears its pid later; readable once it has ended. */
   pidfdOpen(pid: number): number {
     return this.#result(this.#c.call(SYS.pidfd_open, pid, 0, 0, 0, 0));
   }
@@ -626,6 +631,9 @@ export class Libc {
 }
 
 const EMPTY: CString = new Uint8Array(1);
+
+/** Size of what `statx` writes. */
+export const STATX_BYTES = 256;
 
 /** Most parts of one {@linkcode Libc.writeElsewhere}. */
 export const MAX_VECTORS = 1_024;

@@ -61,8 +61,11 @@ export class TreeTooLarge extends MurError {
   }
 }
 
-/** Directories inside one another; each holds two descriptors. Removing a tree has a bound, too, which lies above. */
-export const MAX_TREE_DEPTH = 1_000;
+/**
+ * Directories inside one another: each holds two descriptors, of which a process may have no more than a thousand, and
+ * no project is near it.
+ */
+export const MAX_TREE_DEPTH = 256;
 
 /** Milliseconds of copying before other work gets its turn. */
 const SLICE_MS = 8;

@@ -20,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "egress": () => import("./egress.ts"),
   "door-calls": () => import("./door_calls.ts"),
   "door-streams": () => import("./door_streams.ts"),
+  "roost-spawn": () => import("./roost_spawn.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

@@ -35,12 +35,14 @@ const fault = (status: RequestFault["status"], message: string): RequestFault =>
 export const HEAD_TOO_LARGE = fault(431, `the head of a request may hold ${MAX_HEAD} bytes`);
 export const BODY_TOO_LARGE = fault(413, `the body of a request may hold ${MAX_BODY} bytes`);
 export const TOO_SLOW = fault(408, "the request did not arrive in time");
+const BAD_FIELD = fault(400, "a header field cannot be read");
 const BAD_CHUNKS = fault(400, "the body's chunks cannot be read");
 
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e]+) HTTP\/1\.([01])$/;
-/** A field whose value holds nothing a line could end in; what lies above ASCII came from bytes of another encoding. */
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** What no line may hold; a lone carriage return or line feed would end one for some readers and not for others. */
 // deno-lint-ignore no-control-regex
-const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*$/;
+const CONTROL = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
 
 /** Where the head ends, behind its empty line; -1 while it has none. */
 export function headEnd(bytes: Uint8Array, from: number): number {
@@ -64,13 +66,18 @@ export function parseRequestHead(text: string): RequestHead | RequestFault {
       : fault(400, "the request line cannot be read");
   }
   const [, method, target, minor] = first;
+  if (CONTROL.test(text)) return BAD_FIELD;
   const fields = new Map<string, string>();
   for (let index = 1; index < lines.length; index++) {
-    const match = FIELD.exec(lines[index]!);
-    if (match === null) return fault(400, "a header field cannot be read");
-    const name = match[1]!.toLowerCase();
-    const before = fields.get(name);
-    fields.set(name, before === undefined ? match[2]! : `${before}, ${match[2]!}`);
+    const line = lines[index]!;
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(colon, 0));
+    // A line that starts with a blank continued the one before it, for readers of old.
+    if (!FIELD_NAME.test(name)) return BAD_FIELD;
+    const key = name.toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    const before = fields.get(key);
+    fields.set(key, before === undefined ? value : `${before}, ${value}`);
   }
   const length = fields.get("content-length");
   const coding = fields.get("transfer-encoding");

@@ -25,8 +25,8 @@ export const APPROVAL_MS = 60_000;
 /** Sessions that are kept, running ones included. */
 export const MAX_SESSIONS = 65_536;
 
-/** Approvals that are kept until they expire, redeemed ones included. */
-export const MAX_APPROVALS = 65_536;
+/** Redeemed approvals that are remembered until they expire. One that is not remembered reads as expired. */
+export const MAX_REDEEMED = 65_536;
 
 /** Which bound refuses, with the figures its refusal names. */
 export type BoundRefusal =
@@ -53,10 +53,11 @@ interface RunningSession<G> {
   readonly reservations: Set<string>;
 }
 
-interface Approval {
+/** An approval that holds a slot. */
+interface Reservation {
   readonly parent: string;
   readonly deadline: number;
-  /** Presented: it cannot be redeemed any more. */
+  /** Presented for another artifact: it cannot be redeemed any more. */
   spent: boolean;
 }
 
@@ -72,10 +73,10 @@ export class Ledger<G> {
   readonly #ended = new Map<string, number>();
   /** Running sessions by the session that spawned them, which may have ended. */
   readonly #children = new Map<string, number>();
-  /** Approvals that have not expired, oldest first. */
-  readonly #approvals = new Map<string, Approval>();
-  /** Approvals whose slot is held by nobody else yet. */
-  #reserved = 0;
+  /** Approvals that hold a slot, by their id, oldest first. */
+  readonly #reservations = new Map<string, Reservation>();
+  /** When redeemed approvals expire, oldest first. */
+  readonly #redeemed = new Map<string, number>();
   /** Sessions found when the daemon started, that have not registered since. */
   readonly #found = new Set<string>();
 
@@ -88,7 +89,7 @@ export class Ledger<G> {
   /** Capsules live on the host (spec roost 4). */
   census(now: number): number {
     this.#expire(now);
-    return this.#running.size + this.#reserved + this.#found.size;
+    return this.#running.size + this.#reservations.size + this.#found.size;
   }
 
   /** A running session's grants; `null` for any other. */
@@ -130,23 +131,22 @@ export class Ledger<G> {
    */
   reserve(id: string, approval: string, now: number): number {
     const session = this.#session(id);
-    if (this.#approvals.size >= MAX_APPROVALS) this.#dropOldestRedeemed();
-    this.#approvals.set(approval, { parent: id, deadline: now + APPROVAL_MS, spent: false });
+    this.#reservations.set(approval, { parent: id, deadline: now + APPROVAL_MS, spent: false });
     session.reservations.add(approval);
-    this.#reserved++;
     return session.depth - 1;
   }
 
   /** State of an approval that a running session earned. */
   approvalState(approval: string, now: number): ApprovalState {
     this.#expire(now);
-    const entry = this.#approvals.get(approval);
-    return entry === undefined ? "expired" : entry.spent ? "spent" : "open";
+    const reservation = this.#reservations.get(approval);
+    if (reservation !== undefined) return reservation.spent ? "spent" : "open";
+    return this.#redeemed.has(approval) ? "spent" : "expired";
   }
 
   /** Marks an open approval spent. Its slot stays taken until it is redeemed or expires. */
   spend(approval: string): void {
-    this.#approvals.get(approval)!.spent = true;
+    this.#reservations.get(approval)!.spent = true;
   }
 
   /** Registers a session that presented no approval. */
@@ -156,8 +156,11 @@ export class Ledger<G> {
 
   /** Registers the session that presented a spent approval: the reservation becomes a running child. */
   redeem(id: string, approval: string, depth: number, grants: G): void {
-    const { parent } = this.#approvals.get(approval)!;
-    if (this.#session(parent).reservations.delete(approval)) this.#reserved--;
+    const { parent, deadline } = this.#reservations.get(approval)!;
+    this.#reservations.delete(approval);
+    this.#session(parent).reservations.delete(approval);
+    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(firstKey(this.#redeemed)!);
+    this.#redeemed.set(approval, deadline);
     this.#children.set(parent, (this.#children.get(parent) ?? 0) + 1);
     this.#register(id, { grants, depth, parent, reservations: new Set() });
   }
@@ -166,8 +169,7 @@ export class Ledger<G> {
   end(id: string, outcome: RoostOutcome): void {
     const { parent, depth, reservations } = this.#session(id);
     this.#running.delete(id);
-    for (const approval of reservations) this.#approvals.delete(approval);
-    this.#reserved -= reservations.size;
+    for (const approval of reservations) this.#reservations.delete(approval);
     if (parent !== null) {
       const left = this.#children.get(parent)! - 1;
       if (left === 0) this.#children.delete(parent);
@@ -209,7 +211,7 @@ export class Ledger<G> {
   #register(id: string, session: RunningSession<G>): void {
     this.#found.delete(id);
     if (this.#running.size + this.#ended.size >= MAX_SESSIONS) {
-      const [oldest] = this.#ended.keys();
+      const oldest = firstKey(this.#ended);
       if (oldest !== undefined) this.#ended.delete(oldest);
     }
     this.#running.set(id, session);
@@ -217,19 +219,20 @@ export class Ledger<G> {
 
   /** All approvals live equally long and the clock never goes back, so the oldest expires first. */
   #expire(now: number): void {
-    for (const [id, { parent, deadline }] of this.#approvals) {
-      if (deadline > now) return;
-      this.#approvals.delete(id);
-      if (this.#running.get(parent)?.reservations.delete(id)) this.#reserved--;
+    for (const [id, { parent, deadline }] of this.#reservations) {
+      if (deadline > now) break;
+      this.#reservations.delete(id);
+      this.#running.get(parent)!.reservations.delete(id);
+    }
+    // Redeemed in another order than granted; what is kept a little longer still reads as spent or, then, as expired.
+    for (const [id, deadline] of this.#redeemed) {
+      if (deadline > now) break;
+      this.#redeemed.delete(id);
     }
   }
+}
 
-  /** An approval that is not kept reads as expired, which a redeemed one may as well. */
-  #dropOldestRedeemed(): void {
-    for (const [id, { parent }] of this.#approvals) {
-      if (this.#running.get(parent)?.reservations.has(id)) continue;
-      this.#approvals.delete(id);
-      return;
-    }
-  }
+function firstKey<K>(map: ReadonlyMap<K, unknown>): K | undefined {
+  for (const key of map.keys()) return key;
+  return undefined;
 }

@@ -21,19 +21,39 @@ export interface Log {
 /** Most text that waits to be written, in characters. */
 const MAX_WAITING = 256 * 1024;
 
-/** What a terminal might act on that JSON leaves as it is. */
-const UNPRINTABLE = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+/** How long lines are gathered, in milliseconds. */
+const GATHER_MS = 5;
+
+/** What JSON leaves as it is, and a terminal might act on. */
+const NOT_PRINTABLE = /[^\x20-\x7e]/;
+const NOT_PRINTABLE_EACH = /[^\x20-\x7e]/g;
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
 
 /** A log on a sink. */
-export function createLog(sink: LogSink, now: () => Date = () => new Date()): Log {
+export function createLog(sink: LogSink, now: () => number = Date.now): Log {
   const encoder = new TextEncoder();
+  let lastMs = NaN;
+  let lastStart = "";
   let waiting = "";
   let dropped = 0;
   let writing: Promise<void> | null = null;
 
+  /** Start of a line; many share their millisecond. */
+  function stamped(): string {
+    const ms = now();
+    if (ms !== lastMs) {
+      lastMs = ms;
+      lastStart = `{"time":"${new Date(ms).toISOString()}"`;
+    }
+    return lastStart;
+  }
+
   async function write(): Promise<void> {
-    // One turn of the event loop makes one write.
-    await null;
+    // Many requests make one write.
+    await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
     while (waiting !== "") {
       const text = waiting;
       waiting = "";
@@ -51,13 +71,13 @@ export function createLog(sink: LogSink, now: () => Date = () => new Date()): Lo
       dropped++;
       return;
     }
-    const time = now().toISOString();
     if (dropped > 0) {
-      waiting += `${JSON.stringify({ time, event: "dropped", lines: dropped })}\n`;
+      waiting += `${stamped()},"event":"dropped","lines":${dropped}}\n`;
       dropped = 0;
     }
-    const line = JSON.stringify({ time, ...fields });
-    waiting += `${line.replaceAll(UNPRINTABLE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)}\n`;
+    const line = JSON.stringify(fields);
+    const shown = NOT_PRINTABLE.test(line) ? line.replaceAll(NOT_PRINTABLE_EACH, escaped) : line;
+    waiting += `${stamped()}${shown === "{}" ? "" : ","}${shown.slice(1)}\n`;
     writing ??= write();
   }
 

@@ -9,12 +9,15 @@ import { murmurHomeAt } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
 import { derivedCeiling, parseArguments } from "./arguments.ts";
-import { MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
-import { Ledger } from "./ledger.ts";
-import { createLog } from "./log.ts";
-import { Referee } from "./referee.ts";
-import { StoreRegistry } from "./registry.ts";
-import { RunningCensus } from "./running_census.ts";
+import { countRunning, type StartCount } from "./count_running.ts";
+import { answerAtFront, pathOf, refused } from "./front.ts";
+import { type HttpAnswer, type HttpHandler, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
+import { createLog, type Log } from "./log.ts";
+import type { RefereeOptions } from "./open_referee.ts";
+import type { Referee } from "./referee.ts";
+
+/** When a daemon that nobody asked anything loads what decides, in milliseconds after its start. */
+const WARM_UP_MS = 1_000;
 
 /** How long requests that are being answered may take when the daemon is told to stop, in milliseconds. */
 const STOP_MS = 500;
@@ -63,11 +66,10 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const home = murmurHomeAt(homePath);
   const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);
 
-  const census = new RunningCensus(home.running);
   const started = performance.now();
-  let count: ReturnType<RunningCensus["count"]>;
+  let count: StartCount;
   try {
-    count = census.count();
+    count = countRunning(home.running);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);
@@ -86,15 +88,16 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
     return refuse(`failed to bind port ${port}: ${systemReason(error)}`);
   }
   const log = createLog(Deno.stderr);
-  const referee = new Referee({
-    ledger: new Ledger({ maxDepth, maxConcurrent, maxLiveCapsules }, found),
-    registry: new StoreRegistry(registryPath === null ? home.artifacts : absolute(registryPath)),
-    census,
+  const handler = answering({
+    bounds: { maxDepth, maxConcurrent, maxLiveCapsules },
+    found,
+    runningPath: home.running,
+    registryPath: registryPath === null ? home.artifacts : absolute(registryPath),
     spawnAllow: new Set(spawnAllow),
     log: log.event,
-  });
+  }, log);
   const server = serveHttp(listener, {
-    handler: (request) => referee.answer(request),
+    handler,
     requestMs: bounds.roostRequest,
     maxConnections: MAX_CONNECTIONS,
   });
@@ -109,6 +112,36 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   await server.close(STOP_MS);
   await log.flush(STOP_MS);
   return 0;
+}
+
+/** Answers requests. What decides is loaded for the first one that needs it, or a little later. */
+function answering(options: RefereeOptions, log: Log): HttpHandler {
+  let referee: Referee | null = null;
+  let opening: Promise<Referee> | null = null;
+  // Written out, the specifier would have it parsed before the daemon listens.
+  const open = () =>
+    opening ??= (import(new URL("./open_referee.ts", import.meta.url).href) as Promise<
+      typeof import("./open_referee.ts")
+    >).then(({ openReferee }) => openReferee(options)).then((opened) => referee = opened);
+  // Whoever asks first is told when it fails.
+  Deno.unrefTimer(setTimeout(() => open().catch(() => {}), WARM_UP_MS));
+  const failed = (error: unknown): HttpAnswer => {
+    log.event({ event: "defect", error: error instanceof Error ? error.stack ?? error.message : String(error) });
+    return refused(500, "the daemon failed");
+  };
+  return (request) => {
+    try {
+      const path = pathOf(request.target);
+      const atFront = answerAtFront(request, path);
+      if (atFront !== null) return atFront;
+      const answer = referee === null
+        ? open().then((opened) => opened.answer(request, path))
+        : referee.answer(request, path);
+      return answer instanceof Promise ? answer.catch(failed) : answer;
+    } catch (error) {
+      return failed(error);
+    }
+  };
 }
 
 function absolute(path: string): string {

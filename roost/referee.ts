@@ -1,5 +1,5 @@
 /**
- * The five endpoints: bodies, tokens, the order of checks (seed roost "Endpoints"; spec roost 2.4, 3). The decisions
+ * The endpoints that decide: bodies, tokens, the order of checks (seed roost "Endpoints"; spec roost 3). The decisions
  * themselves are the ledger's and the envelope's.
  *
  * A request is answered in one turn of the event loop unless its artifact has to be read first; then everything that was
@@ -8,19 +8,18 @@
  * @module
  */
 import { reasonOf } from "../base/errors.ts";
-import { hostOfHeader, isLoopbackHost } from "../base/host_header.ts";
 import { newTokenKey } from "../base/mac_token.ts";
 import { APPROVAL_HEADER, CREDENTIAL_HEADER, type RegisterRequest, type SpawnRequest } from "../base/roost_client.ts";
 import { mintApproval, mintCredential, newTokenId, openApproval, openCredential } from "../base/spawn_token.ts";
 import { envelopeExcess } from "./envelope.ts";
 import type { Grants } from "./grants.ts";
+import { EMPTY, refused } from "./front.ts";
 import type { HttpAnswer, HttpRequest } from "./http_server.ts";
 import { APPROVAL_MS, type Ledger, MAX_SESSIONS } from "./ledger.ts";
 import {
   APPROVAL_EXPIRED,
   APPROVAL_REDEEMED,
   boundReached,
-  FOREIGN_HOST,
   noRoom,
   NOT_AUTHORISED,
   NOT_FOUND,
@@ -31,7 +30,6 @@ import {
   otherCoordinates,
   outsideEnvelope,
   SESSION_NOT_FOUND,
-  WEB_PAGE,
 } from "./refusals.ts";
 import type { JudgedArtifact, Registry } from "./registry.ts";
 import { BadBody, readDeregisterRequest, readRegisterRequest, readSpawnRequest } from "./request_body.ts";
@@ -62,16 +60,9 @@ export interface RefereeEvent {
   readonly error?: string;
 }
 
-function refused(status: number, message: string): HttpAnswer {
-  return { status, body: JSON.stringify({ error: message }) };
-}
-
-const EMPTY: HttpAnswer = { status: 200, body: "{}" };
 const NO_ENDPOINT = refused(404, NOT_FOUND);
 const NO_SESSION = refused(404, SESSION_NOT_FOUND);
 const UNIDENTIFIED = refused(403, NOT_AUTHORISED);
-const REFUSE_HOST = refused(403, FOREIGN_HOST);
-const REFUSE_PAGE = refused(403, WEB_PAGE);
 
 /** An artifact, or why there is none. */
 type Resolution = JudgedArtifact | { readonly problem: string };
@@ -90,16 +81,14 @@ export class Referee {
     this.#now = parts.now ?? (() => performance.now());
   }
 
-  answer(request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
-    const { method, target, fields } = request;
-    const header = fields.get("host");
-    const host = header === undefined ? null : hostOfHeader(header);
-    if (host === null || !isLoopbackHost(host)) return REFUSE_HOST;
-    if (fields.has("origin")) return REFUSE_PAGE;
-    const query = target.indexOf("?");
-    const path = query < 0 ? target : target.slice(0, query);
+  /**
+   * Answers a request that the front let through.
+   *
+   * @param path Of its target, as it was sent.
+   */
+  answer(request: HttpRequest, path: string): HttpAnswer | Promise<HttpAnswer> {
+    const { method, fields } = request;
     if (method === "GET") {
-      if (path === "/health") return EMPTY;
       return path.startsWith(STATUS) ? this.#status(path.slice(STATUS.length)) : NO_ENDPOINT;
     }
     if (method !== "POST") return NO_ENDPOINT;

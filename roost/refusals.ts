@@ -18,10 +18,6 @@ export const APPROVAL_EXPIRED =
 export const APPROVAL_REDEEMED =
   "this spawn approval has already been redeemed; an approval covers one launch, so ask POST /spawn for another";
 
-export const FOREIGN_HOST = "this daemon does not answer for that host";
-
-export const WEB_PAGE = "this daemon does not answer to web pages";
-
 export const NOT_FOUND = "not found";
 
 export const SESSION_NOT_FOUND = "session not found";

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { FileStamp } from "../base/file_stamp.ts";
 import type { Grants } from "./grants.ts";
 
 /** What the registry holds under a name and a version. */
@@ -26,25 +27,13 @@ export interface Registry {
   resolve(name: string, version: string): JudgedArtifact | Promise<JudgedArtifact>;
 }
 
-/** An artifact, and the files it was read from: the directory of its version, its archive, its hash file. */
-export interface ArtifactReading {
-  readonly artifact: JudgedArtifact;
-  readonly paths: readonly string[];
-}
-
 /** Readings that are kept. */
 const MAX_KEPT = 256;
-
-/**
- * How long after a change, in milliseconds, another may leave the same times: on file systems that keep parts of seconds,
- * and on those that keep none.
- */
-const RACY_MS = { fine: 100, coarse: 2_500 };
 
 /** A registry in a directory, laid out as a store of artifacts (spec cli 7). */
 export class StoreRegistry implements Registry {
   readonly #root: string;
-  readonly #kept = new Map<string, ArtifactReading & { readonly stamp: string }>();
+  readonly #kept = new Map<string, { readonly artifact: JudgedArtifact; readonly stamps: readonly FileStamp[] }>();
   /** Readings are made one after another, so that one archive is in memory at most. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -65,41 +54,29 @@ export class StoreRegistry implements Registry {
   #unchanged(key: string): JudgedArtifact | null {
     const kept = this.#kept.get(key);
     if (kept === undefined) return null;
-    if (stampOf(kept.paths) === kept.stamp) return kept.artifact;
+    if (kept.stamps.every((stamp) => stamp.isUnchanged())) return kept.artifact;
     this.#kept.delete(key);
     return null;
   }
 
   async #read(key: string, name: string, version: string): Promise<JudgedArtifact> {
-    const { findArtifact } = await import("./find_artifact.ts");
+    const { findArtifact } = await loadFindArtifact();
     const { paths, read } = await findArtifact(this.#root, name, version);
-    const stamp = stampOf(paths);
+    const stamps = paths.map((path) => new FileStamp(path));
+    const lookedAt = Date.now();
+    const areKept = stamps.every((stamp) => stamp.look() === "there" && stamp.keep(lookedAt));
     const artifact = await read();
-    if (stamp !== null && stampOf(paths) === stamp) {
+    if (areKept && stamps.every((stamp) => stamp.isUnchanged())) {
       const [oldest] = this.#kept.size >= MAX_KEPT ? this.#kept.keys() : [];
       if (oldest !== undefined) this.#kept.delete(oldest);
-      this.#kept.set(key, { artifact, paths, stamp });
+      this.#kept.set(key, { artifact, stamps });
     }
     return artifact;
   }
 }
 
-/** Identity, size and times of files; `null` when one is not there, or changed too lately for its times to tell. */
-function stampOf(paths: readonly string[]): string | null {
-  const now = Date.now();
-  let stamp = "";
-  for (const path of paths) {
-    let info: Deno.FileInfo;
-    try {
-      info = Deno.statSync(path);
-    } catch {
-      return null;
-    }
-    const modified = info.mtime?.getTime() ?? Infinity;
-    const changed = info.ctime?.getTime() ?? Infinity;
-    const latest = Math.max(modified, changed);
-    if (!(latest + (latest % 1_000 === 0 ? RACY_MS.coarse : RACY_MS.fine) < now)) return null;
-    stamp += `${info.dev}:${info.ino}:${info.size}:${modified}:${changed};`;
-  }
-  return stamp;
+/** Loads what reads archives and manifests. */
+export function loadFindArtifact(): Promise<typeof import("./find_artifact.ts")> {
+  // Written out, it would be parsed when the daemon starts.
+  return import(new URL("./find_artifact.ts", import.meta.url).href);
 }

@@ -1,28 +1,24 @@
 /**
- * The evidence of `~/.murmur/running`: which capsules run on this host when the daemon starts, and which sessions have died
+ * The evidence of `~/.murmur/running` about sessions that may have died: those found at the start, and those that registered
  * since (seed roost "Capsules running at startup"; spec roost 2.3, 4.1 rule 3). Nothing is ever written there.
+ *
+ * Asked before every decision, so it costs as little as the evidence allows: the records are read again only when the
+ * directory has changed, and one call of the kernel tells of all processes.
  *
  * @module
  */
-import { readProcess } from "../base/process_identity.ts";
-import { parseRunningRecord, peekRunningDirectory, type RunningRecord } from "../base/running_record.ts";
+import { FileStamp } from "../base/file_stamp.ts";
+import { ProcessWatch } from "../base/process_watch.ts";
+import { parseRunningRecord } from "../base/running_record.ts";
+import type { RecordedSession } from "./count_running.ts";
 
-/** A process as a record names it. */
-type RecordedProcess = Pick<RunningRecord, "pid" | "process_start">;
-
-/** What the count at the start found. */
-export interface StartCount {
-  /** Sessions that are counted. */
-  readonly found: readonly string[];
-  /** Every `.json` file that was read, parseable or not. */
-  readonly read: number;
-  /** Records whose capsule is gone. */
-  readonly stale: number;
-  /** Files that hold no record, or one of an older format. */
-  readonly unreadable: number;
+/** The process a record names. */
+interface RecordedProcess {
+  readonly pid: number;
+  readonly start: string;
 }
 
-/** Sessions that were found to be gone. */
+/** Sessions that are gone. */
 export interface Gone {
   readonly found: readonly string[];
   readonly registered: readonly string[];
@@ -33,91 +29,136 @@ const NOBODY: Gone = { found: [], registered: [] };
 /** Ids that may name a record; any other has none. */
 const RECORD_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
+/** Largest record, in bytes. */
+const MAX_RECORD_BYTES = 1 << 20;
+
 /** The census of one running directory. */
-export class RunningCensus {
+export class RunningCensus implements Disposable {
   readonly #dir: string;
-  readonly #found = new Map<string, RecordedProcess>();
-  /** Registered sessions that run, with the process their record named; `null` while none was seen. */
-  readonly #registered = new Map<string, RecordedProcess | null>();
+  readonly #processes: ProcessWatch;
+  /** Sessions found at the start that have not registered, as their records named them. */
+  readonly #found = new Map<string, RecordedSession>();
+  /** Registered sessions that run, with their record; `null` while none was seen. */
+  readonly #registered = new Map<string, { readonly process: RecordedProcess; readonly stamp: FileStamp } | null>();
+  /** The directory as it was when the records of all registered sessions had been read. */
+  readonly #directory: FileStamp;
+  /** Whether that still holds, as far as the directory does not change. */
+  #settled = false;
 
-  constructor(dir: string) {
+  constructor(dir: string, found: readonly RecordedSession[], processes: ProcessWatch = new ProcessWatch()) {
     this.#dir = dir;
-  }
-
-  /**
-   * Counts what runs now.
-   *
-   * @throws {MurError} `E-RUN-028` when the directory cannot be listed; its cause is the system's.
-   */
-  count(): StartCount {
-    const { records, older, unreadable } = peekRunningDirectory(this.#dir);
-    let stale = 0;
-    for (const { session_id, pid, process_start } of records) {
-      if (readProcess(pid, process_start).state === "gone") stale++;
-      else this.#found.set(session_id, { pid, process_start });
+    this.#directory = new FileStamp(dir);
+    this.#processes = processes;
+    for (const session of found) {
+      this.#found.set(session.session_id, session);
+      processes.watch(session.session_id, { pid: session.pid, start: session.process_start });
     }
-    return {
-      found: [...this.#found.keys()],
-      read: records.length + older.length + unreadable.length,
-      stale,
-      unreadable: older.length + unreadable.length,
-    };
   }
 
   /** A session registers: from now on its own record tells of it. */
   register(id: string): void {
-    this.#registered.set(id, this.#found.get(id) ?? null);
+    const noted = this.#found.get(id);
     this.#found.delete(id);
+    if (noted !== undefined) {
+      const process = { pid: noted.pid, start: noted.process_start };
+      this.#registered.set(id, { process, stamp: this.#stampOf(id) });
+      this.#settled = false;
+      return;
+    }
+    this.#registered.set(id, null);
+    // One that comes later changes the directory.
+    if (RECORD_ID.test(id) && this.#stampOf(id).look() !== "absent") this.#settled = false;
   }
 
   /** A session has ended. */
   forget(id: string): void {
     this.#registered.delete(id);
+    this.#processes.forget(id);
   }
 
   /** Looks again, and forgets whom it names. */
   gone(): Gone {
     if (this.#found.size === 0 && this.#registered.size === 0) return NOBODY;
+    const lost = this.#registered.size === 0 ? [] : this.#lostRecords();
+    for (const id of lost) this.forget(id);
+    const ended = this.#processes.gone();
+    if (lost.length === 0 && ended.length === 0) return NOBODY;
     const found: string[] = [];
-    for (const [id, process] of this.#found) {
-      if (readProcess(process.pid, process.process_start).state !== "gone") continue;
-      this.#found.delete(id);
-      found.push(id);
+    for (const id of ended) {
+      if (this.#registered.delete(id)) lost.push(id);
+      else if (this.#found.delete(id)) found.push(id);
     }
-    const registered: string[] = [];
+    return { found, registered: lost };
+  }
+
+  [Symbol.dispose](): void {
+    this.#processes[Symbol.dispose]();
+  }
+
+  /** Registered sessions whose record was there and is gone, or names another process. */
+  #lostRecords(): string[] {
+    if (this.#settled && this.#directory.isUnchanged()) return [];
+    const now = Date.now();
+    const directory = this.#directory.look();
+    const names = directory === "absent" ? NO_NAMES : namesIn(this.#dir);
+    // What cannot be listed proves nothing.
+    if (names === null) return [];
+    let settled = directory === "there" && this.#directory.keep(now);
+    const lost: string[] = [];
     for (const [id, seen] of this.#registered) {
-      if (!this.#hasDied(id, seen)) continue;
-      this.#registered.delete(id);
-      registered.push(id);
+      // A listing may miss what is being replaced; what was seen is looked at by its name.
+      if (!RECORD_ID.test(id) || (seen === null && !names.has(`${id}.json`))) continue;
+      const stamp = seen?.stamp ?? this.#stampOf(id);
+      if (stamp.isUnchanged()) continue;
+      const lookedAt = Date.now();
+      const state = stamp.look();
+      if (state === "absent") {
+        if (seen !== null) lost.push(id);
+        continue;
+      }
+      const isKept = state === "there" && stamp.keep(lookedAt);
+      const process = readRecord(`${this.#dir}/${id}.json`, id);
+      // Neither does what cannot be read.
+      if (process === null) {
+        settled = false;
+        continue;
+      }
+      settled &&= isKept;
+      if (seen === null) {
+        this.#registered.set(id, { process, stamp });
+        this.#processes.watch(id, process);
+      } else if (process.pid !== seen.process.pid || process.start !== seen.process.start) {
+        lost.push(id);
+      }
     }
-    return { found, registered };
+    this.#settled = settled;
+    return lost;
   }
 
-  #hasDied(id: string, seen: RecordedProcess | null): boolean {
-    const record = this.#read(id);
-    // What cannot be read proves nothing.
-    if (record === "unreadable") return seen !== null && isGone(seen);
-    if (record === "absent") return seen !== null;
-    if (seen === null) this.#registered.set(id, record);
-    else if (record.pid !== seen.pid || record.process_start !== seen.process_start) return true;
-    return isGone(record);
-  }
-
-  #read(id: string): RecordedProcess | "absent" | "unreadable" {
-    if (!RECORD_ID.test(id)) return "absent";
-    let text: string;
-    try {
-      text = Deno.readTextFileSync(`${this.#dir}/${id}.json`);
-    } catch (error) {
-      return error instanceof Deno.errors.NotFound ? "absent" : "unreadable";
-    }
-    const parsed = parseRunningRecord(text);
-    if (parsed.kind === "unreadable" || parsed.record.session_id !== id) return "unreadable";
-    const { pid, process_start } = parsed.record;
-    return { pid, process_start };
+  #stampOf(id: string): FileStamp {
+    return new FileStamp(`${this.#dir}/${id}.json`);
   }
 }
 
-function isGone({ pid, process_start }: RecordedProcess): boolean {
-  return readProcess(pid, process_start).state === "gone";
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function namesIn(dir: string): ReadonlySet<string> | null {
+  try {
+    return new Set(Deno.readDirSync(dir).map(({ name }) => name));
+  } catch {
+    return null;
+  }
+}
+
+/** The process a record names; `null` when the file cannot be read or holds no record of the session. */
+function readRecord(path: string, id: string): RecordedProcess | null {
+  try {
+    const { isFile, size } = Deno.lstatSync(path);
+    if (!isFile || size > MAX_RECORD_BYTES) return null;
+    const parsed = parseRunningRecord(Deno.readTextFileSync(path));
+    if (parsed.kind === "unreadable" || parsed.record.session_id !== id) return null;
+    return { pid: parsed.record.pid, start: parsed.record.process_start };
+  } catch {
+    return null;
+  }
 }

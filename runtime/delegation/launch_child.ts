@@ -73,7 +73,7 @@ export async function launchChild(session: DelegatingSession, launch: ChildLaunc
   }
   const child = reported(session, launch, { prepared, delegationId, process, ready });
   launch.ready(child);
-  const gone = goneSignal(process);
+  const gone = goneSignal(process, session.bounds.childLastWords);
   const delivered = await deliverTask({
     url: child.url,
     token: child.doorToken,
@@ -214,10 +214,13 @@ function reported(
   };
 }
 
-/** Aborted once the process is gone: there is nobody to deliver to. */
-function goneSignal(process: SpawnedProcess): AbortSignal {
+/**
+ * Aborted once the process is gone: there is nobody to deliver to. What it answered before may still be to be read, by a
+ * parent that was held up meanwhile.
+ */
+function goneSignal(process: SpawnedProcess, graceMs: number): AbortSignal {
   const gone = new AbortController();
-  process.exited.then(() => gone.abort());
+  process.exited.then(() => setTimeout(() => gone.abort(), graceMs));
   return gone.signal;
 }
 

@@ -56,9 +56,10 @@ export function takeLifeline(value: string | undefined): number | null {
   const c = libc();
   const stat = c.fstat(fd);
   if (typeof stat === "number") throw unusable(`descriptor ${fd} is not open`);
-  const ACCESS_MODE = 3;
+  // A descriptor of a mere path can't be read from, whatever its access mode says.
+  const ACCESS = 3 | O.PATH;
   const flags = c.fcntl(fd, FCNTL.GETFL);
-  if (stat.kind !== "fifo" || flags < 0 || (flags & ACCESS_MODE) !== O.RDONLY) {
+  if (stat.kind !== "fifo" || flags < 0 || (flags & ACCESS) !== O.RDONLY) {
     throw unusable(`descriptor ${fd} is not the read end of a pipe`);
   }
   if (c.fcntl(fd, FCNTL.SETFD, FD_CLOEXEC) < 0) throw unusable(`descriptor ${fd} cannot be kept from other processes`);

@@ -37,8 +37,10 @@ export interface Registration {
   /**
    * Tells the daemon that the session ended. Best effort: never fails, and is bounded. Only the first call counts. It
    * comes before the running record is removed, whose absence the daemon takes for a session that died.
+   *
+   * @returns Whether the daemon counts it no longer; false when nobody can say.
    */
-  deregister(outcome: "complete" | "failed"): Promise<void>;
+  deregister(outcome: "complete" | "failed"): Promise<boolean>;
 }
 
 /** A session to be registered. */
@@ -71,17 +73,27 @@ export async function register(request: RegistrationRequest): Promise<Registrati
   }
   const client = new RoostClient(address, bounds);
   const credential = await announce(client, { session_id: sessionId, name, version }, approval);
-  let retired = false;
+  let retired: Promise<boolean> | null = null;
   return {
     daemon: given.replace(/\/+$/, ""),
     spawn: (child, childVersion, signal) => ask(client, credential, { name: child, version: childVersion }, signal),
-    async deregister(outcome) {
-      if (retired) return;
-      retired = true;
-      // A daemon that is gone, or forgot the session, leaves nothing to be done.
-      await client.deregister(credential, outcome, { signal: AbortSignal.timeout(bounds.roostRetire) }).catch(() => {});
+    deregister(outcome) {
+      retired ??= client.deregister(credential, outcome, { signal: AbortSignal.timeout(bounds.roostRetire) })
+        // A daemon that is gone, or forgot the session, leaves nothing to be done.
+        .then(() => true, neverArrived);
+      return retired;
     },
   };
+}
+
+/** Whether a request that failed cannot have reached a daemon. */
+function neverArrived(cause: unknown): boolean {
+  return cause instanceof HttpError && cause.kind === "connection-refused";
+}
+
+/** Whether a session may be registered though it could not learn it: a slow daemon reads what was sent all the same. */
+export function mayBeRegistered(failure: unknown): boolean {
+  return failure instanceof MurError && failure.cause instanceof HttpError && !neverArrived(failure.cause);
 }
 
 const START = "start mur-roost and set MURMUR_ROOST_URL to its address, e.g. http://127.0.0.1:7700";

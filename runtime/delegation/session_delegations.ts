@@ -297,9 +297,12 @@ export class SessionDelegations implements HandedOffWork {
       signal,
       ready: (child) => delegation = this.#enter(origin, taskId, child),
     });
-    // One that reported its end held its task, though it was gone before its door's answer was read.
-    if (result.status === "failed" && origin === "tool" && delegation?.state.received && !signal.aborted) {
-      result = { status: "started", child: delegation.child, taskId: "" };
+    if (result.status === "failed" && origin === "tool" && delegation !== null && !signal.aborted) {
+      // One that is over already held its task, though it was gone before its door's answer could be read.
+      const record = delegation.state.received ? null : this.#completionOf(delegation.child);
+      if (record === null || (record.kind === "record" && record.record.status === "ok")) {
+        result = { status: "started", child: delegation.child, taskId: "" };
+      }
     }
     if (result.status === "started") {
       delegation ??= this.#enter(origin, taskId, result.child);

@@ -234,21 +234,33 @@ Deno.test("a child that was ready and then did not take its task is nobody's, wh
   assert.deepEqual(outcomes(made.lines), [["failed", "its door took no task"]]);
 });
 
-Deno.test("a child that reported its end before its door's answer was read has held its task", async () => {
+Deno.test("a child that is over before its door's answer was read has held its task", async () => {
   await using made = await harness();
   const start = made.next;
-  made.next = async (launch) => {
-    const started = await start(launch);
-    assert.ok(started.status === "started");
-    const child = made.lastChild();
-    child.record({}, "quick");
-    assert.equal(made.delegations.receive(child.delegationId), "received");
-    await child.exit();
-    return { status: "failed", delegationId: child.delegationId, sessionId: child.sessionId, reason: "it ended first" };
+  const overAtOnce = (report: (child: TestChild) => void) => {
+    made.next = async (launch) => {
+      await start(launch);
+      const child = made.lastChild();
+      report(child);
+      await child.exit();
+      const { delegationId, sessionId } = child;
+      return { status: "failed", delegationId, sessionId, reason: "it ended first" };
+    };
+    return made.call(CALL);
   };
-  assert.ok((await made.call(CALL)).passed);
-  assert.match((await made.delegations.round(TASK, new AbortController().signal))!.text, /result:\nquick\n/);
-  assert.deepEqual(outcomes(made.lines), [["ok", null]]);
+  const told = await overAtOnce((child) => {
+    child.record({}, "told");
+    assert.equal(made.delegations.receive(child.delegationId), "received");
+  });
+  // Its parent did not answer when it reported.
+  const untold = await overAtOnce((child) => child.record({ delivered: false, delivery_error: "silence" }, "untold"));
+  assert.ok(told.passed && untold.passed);
+  const { text } = (await made.delegations.round(TASK, new AbortController().signal))!;
+  assert.match(text, /result:\ntold\n[^]*result:\nuntold\n/);
+  assert.deepEqual(outcomes(made.lines), [["ok", null], ["ok", null]]);
+  // One without a task has an end to report, too.
+  const idle = await overAtOnce((child) => child.record({ status: "error", delivered: false }));
+  assert.ok(!idle.passed);
 });
 
 Deno.test("a round waits for all, counts what is out, and delivers in the order of ids however they end", async () => {

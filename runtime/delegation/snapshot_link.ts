@@ -12,7 +12,7 @@ const SLASH = 0x2f;
  *
  * @param target As the link holds it; names are bytes.
  * @param roots Absolute paths of the parent's folder, without symbolic links or as it was named.
- * @param copy Absolute path of the child's folder.
+ * @param copy Absolute path of the child's folder, not ending in a slash.
  */
 export function repointedTarget(
   target: Uint8Array<ArrayBuffer>,
@@ -26,7 +26,7 @@ export function repointedTarget(
     if (rest === null) continue;
     const kept = rest.map((piece) => `/${piece}`).join("");
     const slash = kept !== "" && target.at(-1) === SLASH ? "/" : "";
-    return new Uint8Array([...encoder.encode(copy.replace(/\/+$/, "") || "/"), ...bytesOf(kept + slash)]);
+    return new Uint8Array([...encoder.encode(copy), ...bytesOf(kept + slash)]);
   }
   return target;
 }

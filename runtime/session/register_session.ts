@@ -6,16 +6,19 @@
 import type { Registration } from "../delegation/registration.ts";
 import type { StagedSession } from "./stage_session.ts";
 
+/** Whether a session registers: one that may delegate, or was launched under an approval. Any other opens no connection. */
+export function registers({ options, manifest }: StagedSession): boolean {
+  return manifest.capabilities.spawnAllow.length > 0 || (options.spawned?.approval ?? null) !== null;
+}
+
 /**
- * Registers a session that may delegate, or was launched under an approval.
+ * Registers a session.
  *
- * @returns `null` for any other, which opens no connection.
  * @throws {MurError} `E-RUN-019`.
  */
-export async function registerSession(staged: StagedSession): Promise<Registration | null> {
+export async function registerSession(staged: StagedSession): Promise<Registration> {
   const { options, manifest, sessionId } = staged;
   const approval = options.spawned?.approval ?? null;
-  if (manifest.capabilities.spawnAllow.length === 0 && approval === null) return null;
   const { register } = await import("../delegation/registration.ts");
   return await register({
     daemon: options.env.get("MURMUR_ROOST_URL"),

@@ -60,7 +60,7 @@ import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
 import type { Registration } from "../delegation/registration.ts";
 import type { SessionDelegations } from "../delegation/session_delegations.ts";
-import { registerSession } from "./register_session.ts";
+import { registers, registerSession } from "./register_session.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -146,6 +146,8 @@ class AgentSession {
   #commands!: SessionCommands;
   /** `null`: the capsule neither delegates nor was delegated. */
   #registration: Registration | null = null;
+  /** The daemon may count the session though it is at its end. */
+  #mayBeCounted = false;
   /** `null`: the capsule may not delegate. */
   #delegations: SessionDelegations | null = null;
   #installed: readonly InstalledTool[] = [];
@@ -214,7 +216,7 @@ class AgentSession {
     this.#installed = installedTools(this.#toolsDirectory());
     this.#openDoor();
     const url = `localhost:${this.#listener.port}`;
-    await this.#register();
+    if (registers(staged)) await this.#register(url);
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
       sessionId: staged.sessionId,
@@ -233,19 +235,28 @@ class AgentSession {
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
     this.#log.line(JSON.stringify(this.#inventory()));
-    this.#writeRunningRecord(url);
-    // Again: the daemon takes a record that is gone for a session that died, so it has to hear of the end first.
+    if (!registers(staged)) this.#writeRunningRecord(url);
+    // Again: what waits for the slot need not wait for the rest of the teardown.
     this.#undo.push(() => this.#retire());
     sameWorkdir(this.#directories);
   }
 
-  async #register(): Promise<void> {
-    this.#registration = await registerSession(this.#staged);
+  /** Its running record comes first: should it die from now on, or not learn that it is registered, the daemon sees it by that. */
+  async #register(url: string): Promise<void> {
+    this.#writeRunningRecord(url);
+    try {
+      this.#registration = await registerSession(this.#staged);
+    } catch (error) {
+      const { mayBeRegistered } = await import("../delegation/registration.ts");
+      this.#mayBeCounted = mayBeRegistered(error);
+      throw error;
+    }
     this.#undo.push(() => this.#retire());
   }
 
   async #retire(): Promise<void> {
-    await this.#registration?.deregister(this.#status === "ok" ? "complete" : "failed");
+    const uncounted = await this.#registration?.deregister(this.#status === "ok" ? "complete" : "failed");
+    this.#mayBeCounted = uncounted === false;
   }
 
   readiness(): ServingSession {
@@ -808,7 +819,10 @@ class AgentSession {
           credentials: Object.fromEntries(this.#doorTokens.credentials()),
         }),
       });
-      this.#undo.push(() => removeRunningRecord(options.home.running, sessionId));
+      this.#undo.push(() => {
+        // One that the daemon may count stays, naming a process that is gone, until the daemon or `mur ps` has seen it.
+        if (!this.#mayBeCounted) removeRunningRecord(options.home.running, sessionId);
+      });
     } catch (cause) {
       this.#warnAtLaunch({
         code: "W-SEC-023",

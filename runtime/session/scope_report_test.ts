@@ -69,6 +69,30 @@ Deno.test("the keys stand in their order, the reason of a shortfall behind the f
   assert.deepEqual(short, [...KEYS.slice(0, 4), "shortfall_reason", ...KEYS.slice(4)]);
 });
 
+Deno.test("a child's copy of its parent's folder, and what keeps commands off the folder itself, by what is applied here", () => {
+  const copiedFolder: SnapshotReport = {
+    source: "/home/ada/project",
+    files: 2,
+    directories: 1,
+    links: 0,
+    bytes: 9,
+    skipped: [{ path: "run.sock", reason: "socket" }],
+  };
+  const restriction = (more: Case) => {
+    const { restriction, ...rest } = report({ copiedFolder, ...more }).parent_workdir as JsonObject;
+    assert.deepEqual(rest, copiedFolder, "the very object of the parent's trace");
+    return restriction;
+  };
+  assert.equal(report().parent_workdir, null);
+  assert.equal(restriction({ floor: "sealed" }), "absent");
+  assert.equal(restriction({ floor: "scoped" }), "enforced");
+  assert.equal(restriction({ host: { kind: "foreign", platform: "darwin" } }), "advisory");
+  assert.equal(
+    restriction({ capabilities: "{ filesystem: { workdir_exec: true }, shell: { allow: [git] } }" }),
+    "advisory",
+  );
+});
+
 Deno.test("the text is the one of the specification", () => {
   const capabilities =
     `{ containment: scoped, shell: { allow: [git] }, network: { allow: ["https://api.example.com"] } }`;

@@ -93,7 +93,9 @@ export async function playFault(fault: Fault): Promise<void> {
   );
   const below = fault.victim === "grandchild";
   const name = below ? "sub" : "worker";
-  const busy = { turns: [{ delayMs: fault.at === "task" ? 2_500 : 0, text: "the answer" }] };
+  // One that is itself the victim amid its task never ends it.
+  const workMs = fault.at !== "task" ? 0 : fault.victim === "child" || below ? 60_000 : 3_000;
+  const busy = { turns: [{ delayMs: workMs, text: "the answer" }] };
   const task = below ? delegates(delegate("sub", busy)) : busy;
   const binary = `${world.project.root}/faulty-mur`;
   await Deno.writeTextFile(

@@ -11,14 +11,13 @@ import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts"
 /** Bounds a test can wait for, and a busy machine can keep. */
 export const SHORT_BOUNDS: TimeBounds = {
   ...DEFAULT_TIME_BOUNDS,
-  childLaunch: 8_000,
-  childDelivery: 3_000,
+  childLaunch: 10_000,
+  childDelivery: 6_000,
   childStopGrace: 1_500,
   reportedExit: 3_000,
   completionPost: 2_000,
   delegationBackstop: 20_000,
   roostAnswer: 2_000,
-  roostRetire: 500,
   teardown: 6_000,
 };
 

@@ -14,6 +14,8 @@ import { EMPTY_COMPONENT } from "./packed_artifact.ts";
 import { murEnvironment } from "./mur_process.ts";
 
 const MAIN = new URL("../../roost/main.ts", import.meta.url).pathname;
+/** As the task of the daemon starts it. */
+const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=1"];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
 
 /** An answer of the daemon. */
@@ -41,7 +43,7 @@ export function roostCommand(
   args: readonly string[],
   { home, env = {}, under = [], main = MAIN }: RoostDaemonOptions,
 ): Deno.Command {
-  const [program, ...rest] = [...under, Deno.execPath(), "run", "--quiet", "-A", "--config", CONFIG, main, ...args];
+  const [program, ...rest] = [...under, Deno.execPath(), ...FLAGS, "--config", CONFIG, main, ...args];
   return new Deno.Command(program!, {
     args: rest,
     clearEnv: true,

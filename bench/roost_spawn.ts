@@ -1,0 +1,163 @@
+/**
+ * `POST /spawn` and `GET /status` of the real daemon over 64 connections, each beside a bare `Deno.serve` that parses the
+ * same body and returns the same JSON; and the memory of 1,000 live sessions. Where the machine has cores to choose from,
+ * both servers run on one of them alone.
+ *
+ * @module
+ */
+import { newId } from "../base/ids.ts";
+import { RoostDaemon, RoostHome } from "../tests/support/roost_daemon.ts";
+import { type Load, load } from "./raw_http.ts";
+import { type BenchResult, median } from "./result.ts";
+
+const CONNECTIONS = 64;
+const ROUND_MS = 1_500;
+const ROUNDS = 5;
+const SESSIONS = 1_000;
+const WARM_UP = 30_000;
+
+const BARE = `const headers = [["content-type", "application/json"]];
+const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+  if (request.method === "POST") await request.json();
+  return new Response(request.method === "POST" ? Deno.args[0] : Deno.args[1], { headers });
+});
+console.log(server.addr.port);`;
+
+/** Command line in front of a server that keeps it on one core. */
+const ON_ONE_CORE = navigator.hardwareConcurrency > 1 ? ["taskset", "-c", "0"] : [];
+
+async function startBare(answers: readonly string[]) {
+  const file = await Deno.makeTempFile({ suffix: ".ts" });
+  await Deno.writeTextFile(file, BARE);
+  const [program, ...args] = [...ON_ONE_CORE, Deno.execPath(), "run", "--quiet", "--no-config", "-A", file, ...answers];
+  const child = new Deno.Command(program!, { args, stdin: "null", stdout: "piped", stderr: "inherit" }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const port = Number((await reader.read()).value);
+  return {
+    port,
+    pid: child.pid,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.status;
+      await reader.cancel();
+      await Deno.remove(file);
+    },
+  };
+}
+
+function rawRequest(port: number, start: string, headers: readonly string[], body: string): Uint8Array {
+  const lines = [`${start} HTTP/1.1`, `host: 127.0.0.1:${port}`, ...headers];
+  if (body !== "") lines.push("content-type: application/json", `content-length: ${body.length}`);
+  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** Processor time of a process so far, in milliseconds; clock ticks are 10 ms on Linux. */
+function processorMs(pid: number): number {
+  const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).replace(/^.*\) /, "").split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) * 1_024;
+}
+
+const quantile = ({ latencies }: Load, share: number) => latencies[Math.floor(latencies.length * share)]!;
+
+interface Measured extends Load {
+  /** Processor microseconds a request took of its server. */
+  readonly processorUs: number;
+}
+
+async function measured(pid: number, port: number, request: Uint8Array): Promise<Measured> {
+  const before = processorMs(pid);
+  const result = await load(port, request, CONNECTIONS, ROUND_MS);
+  return { ...result, processorUs: (processorMs(pid) - before) * 1_000 / result.latencies.length };
+}
+
+/** Sends so many requests that a figure does not depend on how fast a busy machine compiles. */
+async function warmUp(port: number, request: Uint8Array): Promise<void> {
+  for (let sent = 0; sent < WARM_UP;) sent += (await load(port, request, CONNECTIONS, 500)).latencies.length;
+}
+
+export async function run(): Promise<BenchResult> {
+  await using home = new RoostHome();
+  await home.install("parent", "capabilities: { spawn: { allow: [local/child] } }\n");
+  await home.install("child");
+  await Deno.mkdir(home.running, { recursive: true, mode: 0o700 });
+  const unbounded = ["--max-live-capsules", "4294967295", "--max-concurrent", "4294967295"];
+  await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent", ...unbounded], {
+    home: home.path,
+    under: ON_ONE_CORE,
+  });
+  const { id, credential } = await daemon.root("parent");
+  const granted = await daemon.spawn(credential, "child");
+  const polled = await daemon.status(id);
+  await using bare = await startBare([JSON.stringify(granted.body), JSON.stringify(polled.body)]);
+
+  const spawnBody = JSON.stringify({ name: "local/child", version: "1.0.0" });
+  const spawn = (port: number) =>
+    rawRequest(port, "POST /spawn", [`x-murmur-spawn-credential: ${credential}`], spawnBody);
+  const status = (port: number) => rawRequest(port, `GET /status/${id}`, [], "");
+  const pairs: Record<"spawn" | "status", { readonly roost: Measured; readonly peer: Measured }[]> = {
+    spawn: [],
+    status: [],
+  };
+  // Until the code is compiled as it stays, then turn by turn, so that what else the machine does hits both.
+  for (const port of [daemon.port, bare.port]) {
+    for (const request of [spawn, status]) await warmUp(port, request(port));
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, request] of [["spawn", spawn], ["status", status]] as const) {
+      const roost = await measured(daemon.child.pid, daemon.port, request(daemon.port));
+      const peer = await measured(bare.pid, bare.port, request(bare.port));
+      pairs[name].push({ roost, peer });
+    }
+  }
+  const of = (name: "spawn" | "status", figure: (pair: { roost: Measured; peer: Measured }) => number) =>
+    median(pairs[name].map(figure));
+  const figures = (["spawn", "status"] as const).flatMap((name) => [
+    { what: `/${name} a second`, value: of(name, ({ roost }) => roost.perSecond), unit: "/s" },
+    { what: "bare Deno.serve, the same JSON", value: of(name, ({ peer }) => peer.perSecond), unit: "/s" },
+    {
+      what: `/${name} over bare Deno.serve`,
+      value: of(name, ({ roost, peer }) => roost.perSecond / peer.perSecond),
+      unit: "x",
+      atLeast: name === "spawn" ? 0.5 : 0.7,
+    },
+    {
+      what: "the same by processor time",
+      value: of(name, ({ roost, peer }) => peer.processorUs / roost.processorUs),
+      unit: "x",
+      atLeast: name === "spawn" ? 0.5 : 0.7,
+    },
+    { what: "latency, median", value: of(name, ({ roost }) => quantile(roost, 0.5)), unit: "ms" },
+    {
+      what: "latency, 99th percentile over the median",
+      value: of(name, ({ roost }) => quantile(roost, 0.99) / quantile(roost, 0.5)),
+      unit: "x",
+      atMost: 5,
+    },
+  ]);
+  return { name: `roost requests (${CONNECTIONS} connections)`, figures: [...figures, await memoryFigure()] };
+}
+
+/** Resident memory of a daemon with sessions over that of one at rest. */
+async function memoryFigure() {
+  await using home = new RoostHome();
+  await home.install("parent", "capabilities: { spawn: { allow: [local/child] } }\n");
+  await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent"], { home: home.path });
+  // At rest: nobody has asked anything, and what a request needs is loaded.
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  const atRest = residentBytes(daemon.child.pid);
+  for (let count = 0; count < SESSIONS; count++) await daemon.register(newId("ses"), "parent");
+  const live = residentBytes(daemon.child.pid);
+  console.error(
+    `  resident at rest ${(atRest / 1e6).toFixed(1)} MB, with ${SESSIONS} sessions ${(live / 1e6).toFixed(1)} MB`,
+  );
+  return {
+    what: `resident memory, ${SESSIONS} live sessions over at rest`,
+    value: live / atRest,
+    unit: "x",
+    atMost: 1.3,
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * What is answered before anything is decided: nothing to a web page, and the health check (spec roost 2.4, 3.1). Pure.
+ *
+ * @module
+ */
+import { hostOfHeader, isLoopbackHost } from "../base/host_header.ts";
+import type { HttpAnswer, HttpRequest } from "./http_server.ts";
+
+/** An answer with an error. */
+export function refused(status: number, message: string): HttpAnswer {
+  return { status, body: JSON.stringify({ error: message }) };
+}
+
+/** The answer that says nothing but yes. */
+export const EMPTY: HttpAnswer = { status: 200, body: "{}" };
+
+const FOREIGN_HOST = refused(403, "this daemon does not answer for that host");
+const WEB_PAGE = refused(403, "this daemon does not answer to web pages");
+
+/** Path of a request's target, as it was sent. */
+export function pathOf(target: string): string {
+  const query = target.indexOf("?");
+  return query < 0 ? target : target.slice(0, query);
+}
+
+/**
+ * Answers what needs no decision.
+ *
+ * @param path Of the request's target.
+ * @returns `null` for everything else.
+ */
+export function answerAtFront({ method, fields }: HttpRequest, path: string): HttpAnswer | null {
+  const header = fields.get("host");
+  const host = header === undefined ? null : hostOfHeader(header);
+  if (host === null || !isLoopbackHost(host)) return FOREIGN_HOST;
+  if (fields.has("origin")) return WEB_PAGE;
+  return method === "GET" && path === "/health" ? EMPTY : null;
+}
