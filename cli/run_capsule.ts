@@ -135,7 +135,7 @@ async function spawnedLaunch(context: CliContext, flags: RunFlags): Promise<Spaw
 
 function launchOptions(context: CliContext, flags: RunFlags, spawned: SpawnedLaunch | null): LaunchOptions {
   const home = context.absoluteHome();
-  const delegated = spawned !== null && spawned.approval !== null;
+  const delegated = spawned !== null && spawned.approval !== null && flags.capsule !== undefined;
   return {
     cwd: delegated ? home.root : context.cwd,
     env: context.env,

@@ -68,7 +68,7 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
   const registration = registers(staged) ? await registerSession(staged) : null;
   let outcome: "complete" | "failed" = "failed";
   // Before the running record is removed: one that is gone is a session that died to the daemon.
-  await using retirement = { [Symbol.asyncDispose]: async () => void await registration?.deregister(outcome) };
+  await using _retirement = { [Symbol.asyncDispose]: async () => void await registration?.deregister(outcome) };
   // A line of a component may quote what its upstream said, and that a key.
   const redacted = (text: string) =>
     redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
