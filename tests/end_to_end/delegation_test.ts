@@ -7,18 +7,7 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
 import { capsule, type CapsuleBlocks, shownResults, toolEntry } from "../support/agent_project.ts";
-import {
-  childProcesses,
-  delegate,
-  delegates,
-  delegating,
-  delegationWorld,
-  readTrace,
-  VERSION,
-  worker,
-} from "../support/delegation_world.ts";
-import { message, startSession } from "../support/door_session.ts";
-import { stillRunning, until } from "../support/process_tree.ts";
+import { delegate, delegates, delegating, delegationWorld, VERSION, worker } from "../support/delegation_world.ts";
 
 const says = (text: string, delayMs = 0): JsonObject => ({ turns: [{ delayMs, text }] });
 
@@ -285,66 +274,4 @@ Deno.test("a trace leads from a delegation into the child's trace, and from ther
     followed.stdout.includes(`Spawned by ${run.sessionId} (delegation ${child!.delegationId})`),
     followed.stdout,
   );
-});
-
-Deno.test("a plan's capsule steps wait for their children's answers and end them; a cancel does not wait", async () => {
-  const helper = worker("helper", { lifecycle: { task_acceptance: "queue", after_task: "sleep" } });
-  await using world = await delegationWorld(
-    capsule({
-      name: "boss",
-      capabilities: { spawn: { allow: ["local/helper"] }, plan: { submit: true } },
-      lifecycle: { task_acceptance: "queue", after_task: "sleep" },
-    }),
-    [helper],
-  );
-  await using session = await startSession(world.project, [], { env: world.env });
-  const plan = (...steps: JsonObject[]) => ({
-    turns: [{ calls: [{ name: "submit-plan", input: { id: "p", steps } }] }, { show: "results" }],
-  });
-  const step = (id: string, input: JsonObject, more: JsonObject = {}): JsonObject => ({
-    id,
-    capsule: "helper",
-    input: JSON.stringify(input),
-    ...more,
-  });
-  const done = await session.rpc(
-    "SendMessage",
-    message(
-      JSON.stringify(plan(
-        step("one", { turns: [{ text: "first answer" }] }),
-        step("two", { turns: [{ raw: "no answer at all" }] }, { on_error: "continue" }),
-      )),
-      {},
-      { returnImmediately: false },
-    ),
-  );
-  const answer = JSON.stringify(done.result.task.artifacts);
-  assert.match(answer, /first answer/);
-  const lines = (type: string) => readTrace(session.records).filter(({ event_type }) => event_type === type);
-  assert.deepEqual(lines("delegation").map(({ outcome }) => outcome).sort(), ["completed", "failed"]);
-  for (const child of world.children(readTrace(session.records))) {
-    const { delivered, delivery_error, reported_by } = child.completion!;
-    assert.deepEqual([delivered, delivery_error, reported_by], [false, "no parent door", "child"]);
-  }
-  assert.deepEqual(childProcesses(session.pid), []);
-
-  const slow = { turns: [{ delayMs: 60_000, text: "never" }] };
-  const sent = await session.rpc("SendMessage", message(JSON.stringify(plan(step("a", slow), step("b", slow)))));
-  const working = () =>
-    world.children(readTrace(session.records)).slice(2).filter((child) => child.events("task_start")[0]);
-  await until("both steps run", () => working().length === 2, 40_000);
-  // Their doors' answers have to arrive.
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
-  const processes = childProcesses(session.pid);
-  const canceled = await session.rpc("CancelTask", { id: sent.result.task.id });
-  const at = Date.now();
-  assert.equal(canceled.result.artifacts[0].parts.length, 2);
-  await until("the task is over", () => lines("task_end").length === 2);
-  assert.ok(Number(lines("plan_end")[1]!.timestamp) - at < 1_500, "the plan ends soon after the cancel");
-  assert.deepEqual(stillRunning(processes), []);
-  assert.equal(lines("task_canceled")[0]!.phase, "plan");
-  assert.deepEqual(lines("delegation").slice(2).map(({ outcome, reason }) => [outcome, reason]), [
-    ["terminated", "the delegating task was cancelled"],
-    ["terminated", "the delegating task was cancelled"],
-  ]);
 });
