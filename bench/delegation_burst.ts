@@ -5,11 +5,13 @@
  *
  * @module
  */
-import type { JsonObject } from "../base/json_value.ts";
+import { ArtifactStore } from "../artifact/store.ts";
+import { writeZip } from "../artifact/zip_writer.ts";
+import { DoorClient } from "../base/door_client.ts";
+import type { JsonObject, JsonValue } from "../base/json_value.ts";
+import { denoDirectory } from "../base/program.ts";
+import { DEFAULT_TIME_BOUNDS } from "../base/time_bounds.ts";
 import { firstPartyComponents } from "../scripts/build_components.ts";
-import { doorCalls, message } from "../tests/support/door_session.ts";
-import { installCapsule, readTrace } from "../tests/support/delegation_world.ts";
-import { RoostDaemon } from "../tests/support/roost_daemon.ts";
 import { benchProject } from "./bundled_mur.ts";
 import type { BenchResult, Figure } from "./result.ts";
 
@@ -89,12 +91,9 @@ export async function run(): Promise<BenchResult> {
     worker("worker", { task_acceptance: "single", after_task: "exit" }),
     worker("helper", { task_acceptance: "queue", after_task: "sleep" }),
   ];
-  for (const manifest of capsules) await installCapsule(project.home, manifest);
-  await using daemon = await RoostDaemon.start(
-    ["--spawn-allow", "local/boss", "--max-concurrent", String(CHILDREN), "--max-live-capsules", "64"],
-    { home: project.home },
-  );
-  Deno.env.set("MURMUR_ROOST_URL", daemon.url);
+  for (const manifest of capsules) await install(project.home, manifest);
+  const daemon = startDaemon(project.home);
+  Deno.env.set("MURMUR_ROOST_URL", await daemon.url);
   const peer = new Deno.Command(Deno.execPath(), {
     args: ["eval", "Deno.serve({port:0,onListen:({port})=>console.log(port)},()=>Response.json({}))"],
     stdout: "piped",
@@ -117,17 +116,24 @@ export async function run(): Promise<BenchResult> {
   } finally {
     Deno.env.delete("MURMUR_ROOST_URL");
     session.kill("SIGTERM");
-    peer.kill("SIGKILL");
-    await Promise.all([session.status, peer.status]);
+    for (const child of [peer, daemon.child]) child.kill("SIGKILL");
+    await Promise.all([session, peer, daemon.child].map(({ status }) => status));
   }
 }
 
 async function burst(port: number, records: string, peerUrl: string, how: string): Promise<Figure[]> {
-  const door = doorCalls(port);
+  const door = new DoorClient({ host: "localhost", port, token: null }, DEFAULT_TIME_BOUNDS);
+  const call = async (method: string, params: JsonObject): Promise<JsonObject> => {
+    const answer = await door.call(method, params);
+    if (!answer.ok) throw new Error(`${method}: ${answer.failure.message}`);
+    return answer.result as JsonObject;
+  };
   const before = outcomes(records).length;
   const begun = performance.now();
-  const sent = await door.rpc("SendMessage", message(how));
-  const id: string = sent.result.task.id;
+  const sent = await call("SendMessage", {
+    message: { messageId: crypto.randomUUID(), role: "ROLE_USER", parts: [{ text: how }] },
+  });
+  const id = (sent.task as { readonly id: string }).id;
   const asked: number[] = [];
   const peers: number[] = [];
   const askPeer = async () => {
@@ -138,10 +144,10 @@ async function burst(port: number, records: string, peerUrl: string, how: string
   for (;;) {
     const at = performance.now();
     const peer = askPeer();
-    const { result } = await door.rpc("GetTask", { id });
+    const task = await call("GetTask", { id });
     asked.push(performance.now() - at);
     await peer;
-    const state: string = result.status.state;
+    const { state } = task.status as { readonly state: string };
     if (state !== "TASK_STATE_WORKING" && state !== "TASK_STATE_SUBMITTED") break;
     if (performance.now() - begun > BOUND_MS) throw new Error(`the burst ${how} did not end`);
     await new Promise((resolve) => setTimeout(resolve, ASK_MS));
@@ -158,8 +164,52 @@ async function burst(port: number, records: string, peerUrl: string, how: string
   ];
 }
 
-function outcomes(records: string): unknown[] {
-  return readTrace(records).filter(({ event_type }) => event_type === "delegation").map(({ outcome }) => outcome);
+/** Outcomes of the delegations in a session's trace. */
+function outcomes(records: string): JsonValue[] {
+  return Deno.readTextFileSync(`${records}/trace.jsonl`).split("\n")
+    .filter((line) => line.startsWith('{"event_type":"delegation",'))
+    .map((line) => (JSON.parse(line) as JsonObject).outcome!);
+}
+
+/** Installs a capsule, as `mur install -g` of its archive would. */
+async function install(home: string, manifest: JsonObject): Promise<void> {
+  const text = JSON.stringify({ ...manifest, runtime: "capsule", execution: "static" });
+  await new ArtifactStore(`${home}/.murmur/artifacts`).put({
+    metadata: {
+      name: String(manifest.name),
+      version: VERSION,
+      kind: "static",
+      role: "capsule",
+      platforms: [],
+      description: null,
+      tags: [],
+      contracts: null,
+    },
+    platform: null,
+    bytes: await writeZip([{ name: "murmur.yaml", bytes: new TextEncoder().encode(text) }]),
+  }, "install");
+}
+
+function startDaemon(home: string): { readonly child: Deno.ChildProcess; readonly url: Promise<string> } {
+  const bounds = ["--max-concurrent", String(CHILDREN), "--max-live-capsules", "64"];
+  const entry = decodeURIComponent(new URL("../roost/main.ts", import.meta.url).pathname);
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "-A", entry, "--port", "0", "--spawn-allow", "local/boss", ...bounds],
+    env: { HOME: home, DENO_DIR: denoDirectory()! },
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  const listening = Promise.withResolvers<string>();
+  void (async () => {
+    let said = "";
+    for await (const piece of child.stderr.pipeThrough(new TextDecoderStream())) {
+      said += piece;
+      const port = /listening on 127\.0\.0\.1:(\d+)\n/.exec(said)?.[1];
+      if (port !== undefined) listening.resolve(`http://127.0.0.1:${port}`);
+    }
+    listening.reject(new Error(`mur-roost did not start: ${said}`));
+  })();
+  return { child, url: listening.promise };
 }
 
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
