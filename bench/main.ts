@@ -22,6 +22,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "door-streams": () => import("./door_streams.ts"),
   "roost-spawn": () => import("./roost_spawn.ts"),
   "delegation-burst": () => import("./delegation_burst.ts"),
+  "roost-start": () => import("./roost_start.ts"),
+  "roost-storm": () => import("./roost_storm.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

@@ -69,7 +69,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const started = performance.now();
   let count: StartCount;
   try {
-    count = countRunning(home.running);
+    count = await countRunning(home.running);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);
@@ -93,6 +93,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
     found,
     runningPath: home.running,
     registryPath: registryPath === null ? home.artifacts : absolute(registryPath),
+    approvalMs: bounds.spawnApproval,
     spawnAllow: new Set(spawnAllow),
     log: log.event,
   }, log);

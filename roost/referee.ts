@@ -15,7 +15,7 @@ import { envelopeExcess } from "./envelope.ts";
 import type { Grants } from "./grants.ts";
 import { EMPTY, refused } from "./front.ts";
 import type { HttpAnswer, HttpRequest } from "./http_server.ts";
-import { APPROVAL_MS, type Ledger, MAX_SESSIONS } from "./ledger.ts";
+import { type Ledger, MAX_SESSIONS } from "./ledger.ts";
 import {
   APPROVAL_EXPIRED,
   APPROVAL_REDEEMED,
@@ -40,6 +40,8 @@ export interface RefereeParts {
   readonly ledger: Ledger<Grants>;
   readonly registry: Registry;
   readonly census: Pick<RunningCensus, "gone" | "register" | "forget">;
+  /** How long an approval lives, in milliseconds: what its answer tells; the ledger decides. */
+  readonly approvalMs: number;
   /** `--spawn-allow`. */
   readonly spawnAllow: ReadonlySet<string>;
   /** Takes what is to be logged; never a token. */
@@ -164,7 +166,7 @@ export class Referee {
     const approvalId = newTokenId();
     const depth = this.#parts.ledger.reserve(id, approvalId, this.#now());
     const { sha256 } = artifact;
-    const expiresAtMs = Date.now() + APPROVAL_MS;
+    const expiresAtMs = Date.now() + this.#parts.approvalMs;
     const approval = mintApproval(this.#approvalKey, {
       sessionId: id,
       name,

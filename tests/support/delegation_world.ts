@@ -9,7 +9,7 @@ import { writeZip } from "../../artifact/zip_writer.ts";
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import { type AgentProject, agentProject, capsule, type CapsuleBlocks, type TraceLine } from "./agent_project.ts";
 import { processesBelow, type SeenProcess } from "./process_tree.ts";
-import { RoostDaemon, RoostHome } from "./roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 import { type ServingRun, startRun } from "./serving_run.ts";
 
 /** Version of every capsule of a world. */
