@@ -161,14 +161,7 @@ export function holdRunningDirectory(dir: string): void {
   if ((mode! & 0o777) !== 0o700) Deno.chmodSync(dir, 0o700);
 }
 
-/**
- * Reads a small file faster than Deno does (`small_file.ts`).
- *
- * @returns `null` for a file that Deno has to read, or that cannot be read at all.
- */
-export type SmallFileReader = (path: string) => string | null;
-
-function read(dir: string, readSmallFile: SmallFileReader = () => null): RunningDirectory {
+function read(dir: string): RunningDirectory {
   const records: RunningRecord[] = [];
   const older: OlderRunningRecord[] = [];
   const unreadable: string[] = [];
@@ -180,10 +173,7 @@ function read(dir: string, readSmallFile: SmallFileReader = () => null): Running
     try {
       // A link is no record, and a pipe would be waited for.
       const path = `${dir}/${name}`;
-      if (isFile) text = readSmallFile(path);
-      if (isFile && text === null && Deno.lstatSync(path).size <= MAX_RECORD_BYTES) {
-        text = Deno.readTextFileSync(path);
-      }
+      if (isFile && Deno.lstatSync(path).size <= MAX_RECORD_BYTES) text = Deno.readTextFileSync(path);
     } catch {
       // Its session has just ended; or it cannot be read now, which does not make it a file that holds no record.
       continue;
@@ -229,12 +219,11 @@ export function readRunningDirectory(dir: string): RunningDirectory {
 /**
  * Reads the directory and changes nothing, as the spawn daemon does. A missing directory holds nothing.
  *
- * @param readSmallFile For whoever has many records to read.
  * @throws {MurError} `E-RUN-028` when it can't be listed.
  */
-export function peekRunningDirectory(dir: string, readSmallFile?: SmallFileReader): RunningDirectory {
+export function peekRunningDirectory(dir: string): RunningDirectory {
   try {
-    return read(dir, readSmallFile);
+    return read(dir);
   } catch (cause) {
     if (cause instanceof Deno.errors.NotFound) {
       return { records: [], older: [], unreadable: [], controlTokens: new Set() };

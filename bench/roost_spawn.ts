@@ -12,7 +12,7 @@ import { type Load, load } from "./raw_http.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const CONNECTIONS = 64;
-const ROUND_MS = 1_500;
+const ROUND_MS = 1_000;
 const ROUNDS = 5;
 const SESSIONS = 1_000;
 const WARM_UP = 30_000;

@@ -221,9 +221,9 @@ Deno.test("whom the envelope admits may do nothing that its parent may not, down
         assert.deepEqual(beyond, []);
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   );
-  assert.ok(admitted > 100, `${admitted} admitted`);
+  assert.ok(admitted > 40, `${admitted} admitted`);
 });
 
 Deno.test("the envelope is transitive: a grandchild fits into whoever its parent fits into", () => {
@@ -241,6 +241,6 @@ Deno.test("the envelope is transitive: a grandchild fits into whoever its parent
       }
       assert.equal(envelopeExcess(a, { ...a }), null);
     }),
-    { numRuns: 3_000 },
+    { numRuns: 1_500 },
   );
 });

@@ -69,7 +69,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const started = performance.now();
   let count: StartCount;
   try {
-    count = await countRunning(home.running);
+    count = countRunning(home.running);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);

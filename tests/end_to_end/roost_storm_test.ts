@@ -34,9 +34,9 @@ Deno.test("formations that come and go leave neither slots taken nor memory grow
   await using at = await started(["--max-live-capsules", "16"]);
   const { daemon } = at;
   // Until the code is compiled and the heap has its size.
-  await cycleFormations(daemon, 1_500, 4);
+  await cycleFormations(daemon, 1_000, 4);
   const before = residentBytes(daemon.child.pid);
-  await cycleFormations(daemon, 3_000, 4);
+  await cycleFormations(daemon, 2_000, 4);
   const grown = residentBytes(daemon.child.pid) / before;
   assert.ok(grown < 1.1, `resident memory grew ${grown} times`);
   using connection = await StormConnection.open(daemon.port);
@@ -49,7 +49,7 @@ Deno.test("formations that come and go leave neither slots taken nor memory grow
 Deno.test("parents that race for the last slots get exactly those", async () => {
   const parents = 200, free = 7;
   await using at = await started(["--max-live-capsules", String(parents + free)]);
-  await raceForSlots(at.daemon, at.home, { parents, free, rounds: 30 });
+  await raceForSlots(at.daemon, at.home, { parents, free, rounds: 20 });
 });
 
 Deno.test("no changed token is taken, and each is answered alike", async () => {
