@@ -21,6 +21,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "door-calls": () => import("./door_calls.ts"),
   "door-streams": () => import("./door_streams.ts"),
   "roost-spawn": () => import("./roost_spawn.ts"),
+  "workdir-snapshot": () => import("./workdir_snapshot.ts"),
+  "child-launch": () => import("./child_launch.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);
