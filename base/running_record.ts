@@ -74,8 +74,11 @@ const OPTIONAL: { readonly [K in keyof RunningRecord as undefined extends Runnin
   formation_launcher: (value) => isObject(value) && Number.isSafeInteger(value.pid) && isText(value.process_start),
   spawned_by: isText,
 };
-const REQUIRED_KEYS = Object.entries(REQUIRED);
-const OPTIONAL_KEYS = Object.entries(OPTIONAL);
+// Lists side by side: taking pairs apart is half of what reading a thousand records takes.
+const REQUIRED_KEYS = Object.keys(REQUIRED);
+const REQUIRED_CHECKS = Object.values(REQUIRED);
+const OPTIONAL_KEYS = Object.keys(OPTIONAL);
+const OPTIONAL_CHECKS = Object.values(OPTIONAL);
 
 /** What a file of the directory holds. */
 export type ParsedRunningRecord =
@@ -93,17 +96,22 @@ export function parseRunningRecord(text: string): ParsedRunningRecord {
   }
   if (!isObject(value)) return { kind: "unreadable" };
   const known: Record<string, unknown> = {};
-  for (const [key, check] of REQUIRED_KEYS) {
-    if (!Object.hasOwn(value, key) || !check(value[key])) return { kind: "unreadable" };
-    known[key] = value[key];
+  // What is not written reads as undefined, which no check takes.
+  for (let index = 0; index < REQUIRED_KEYS.length; index++) {
+    const key = REQUIRED_KEYS[index]!;
+    const written = value[key];
+    if (!REQUIRED_CHECKS[index]!(written)) return { kind: "unreadable" };
+    known[key] = written;
   }
   const older = !Object.hasOwn(value, "records_dir");
   if (!older && !isText(value.records_dir)) return { kind: "unreadable" };
   if (!older) known.records_dir = value.records_dir;
-  for (const [key, check] of OPTIONAL_KEYS) {
-    if (!Object.hasOwn(value, key)) continue;
-    if (!check(value[key])) return { kind: "unreadable" };
-    known[key] = value[key];
+  for (let index = 0; index < OPTIONAL_KEYS.length; index++) {
+    const key = OPTIONAL_KEYS[index]!;
+    const written = value[key];
+    if (written === undefined) continue;
+    if (!OPTIONAL_CHECKS[index]!(written)) return { kind: "unreadable" };
+    known[key] = written;
   }
   return older
     ? { kind: "older", record: known as unknown as OlderRunningRecord }
@@ -164,9 +172,8 @@ function read(dir: string): RunningDirectory {
     let text: string | null = null;
     try {
       // A link is no record, and a pipe would be waited for.
-      if (isFile && Deno.lstatSync(`${dir}/${name}`).size <= MAX_RECORD_BYTES) {
-        text = Deno.readTextFileSync(`${dir}/${name}`);
-      }
+      const path = `${dir}/${name}`;
+      if (isFile && Deno.lstatSync(path).size <= MAX_RECORD_BYTES) text = Deno.readTextFileSync(path);
     } catch {
       // Its session has just ended; or it cannot be read now, which does not make it a file that holds no record.
       continue;

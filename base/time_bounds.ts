@@ -45,6 +45,8 @@ export interface TimeBounds {
   readonly childLastWords: number;
   /** Reading the approval a session is launched with from its standard input. */
   readonly spawnGrant: number;
+  /** Life of a spawn approval (spec roost 3.2). */
+  readonly spawnApproval: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
   /** Idle component processes are let go after this (spec components 3.9). */
@@ -112,6 +114,7 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   childRetry: 50,
   childLastWords: 500,
   spawnGrant: 10_000,
+  spawnApproval: 60_000,
   workdirWalk: 10_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,

@@ -6,12 +6,13 @@
  * @module
  */
 import { newId } from "../base/ids.ts";
-import { RoostDaemon, RoostHome } from "../tests/support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
+import { residentBytes } from "../roost/testing/storm.ts";
 import { type Load, load } from "./raw_http.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const CONNECTIONS = 64;
-const ROUND_MS = 1_500;
+const ROUND_MS = 1_000;
 const ROUNDS = 5;
 const SESSIONS = 1_000;
 const WARM_UP = 30_000;
@@ -55,10 +56,6 @@ function rawRequest(port: number, start: string, headers: readonly string[], bod
 function processorMs(pid: number): number {
   const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).replace(/^.*\) /, "").split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10;
-}
-
-function residentBytes(pid: number): number {
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) * 1_024;
 }
 
 const quantile = ({ latencies }: Load, share: number) => latencies[Math.floor(latencies.length * share)]!;

@@ -29,6 +29,7 @@ import type { ListFlags } from "./list.ts";
 import type { NewCapsuleFlags } from "./new.ts";
 import type { PrecompileFlags } from "./precompile.ts";
 import type { PsFlags } from "./ps.ts";
+import type { RoostStatusFlags } from "./roost_status.ts";
 import type { PublishFlags } from "./publish.ts";
 import type { SendFlags } from "./send.ts";
 import type { SetupFlags } from "./setup.ts";
@@ -581,6 +582,29 @@ const sendRoute = buildCommand<SendFlags, [session: string, text: string], MurCo
   },
 });
 
+const roostRoutes = buildRouteMap({
+  routes: {
+    status: buildCommand<RoostStatusFlags, [], MurContext>({
+      loader: loading(async () => {
+        const { roostStatus } = await import("./roost_status.ts");
+        return (context, flags) => roostStatus(context, flags);
+      }),
+      parameters: {
+        flags: {
+          url: option("Daemon by its address (default MURMUR_ROOST_URL, else http://127.0.0.1:7700)", "base"),
+          json: toggle("Print one JSON line"),
+        },
+      },
+      docs: {
+        brief: "Show what the spawn daemon counts and allows",
+        fullDescription: "Asks the daemon about every running capsule of this home, as a tree of who spawned whom. " +
+          "Changes nothing.",
+      },
+    }),
+  },
+  docs: { brief: "Look at the spawn daemon, mur-roost" },
+});
+
 const newRoutes = buildRouteMap({
   routes: {
     capsule: buildCommand<NewCapsuleFlags, [name: string], MurContext>({
@@ -745,6 +769,7 @@ const routes = buildRouteMap({
     cancel: cancelRoute,
     stop: stopRoute,
     token: tokenRoute,
+    roost: roostRoutes,
     build: buildRoute,
     publish: publishRoute,
     install: installRoute,

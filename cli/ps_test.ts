@@ -6,6 +6,7 @@ import type { TimeBounds } from "../base/time_bounds.ts";
 import { writeRunningRecord } from "../base/write_running_record.ts";
 import { type TestContext, testContext, withTempDir } from "../tests/support/cli_context.ts";
 import { runningRecord, scriptedDoor } from "../tests/support/scripted_door.ts";
+import { modulesLoadedBy } from "../tests/support/loaded_modules.ts";
 import { main } from "./main.ts";
 import { ps, uptime } from "./ps.ts";
 
@@ -246,26 +247,9 @@ Deno.test("time since the start", () => {
 });
 
 Deno.test("nothing is loaded for it but modules of this program", async () => {
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["info", "--json", new URL("./quick_ps.ts", import.meta.url).href],
-  }).output();
-  interface Module {
-    readonly specifier: string;
-    readonly dependencies?: readonly { readonly isDynamic?: boolean; readonly code?: { readonly specifier: string } }[];
-  }
-  const { modules } = JSON.parse(new TextDecoder().decode(stdout)) as { modules: readonly Module[] };
-  const pending = modules.filter(({ specifier }) => specifier.endsWith("/cli/quick_ps.ts"));
-  const loaded = new Set<string>();
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    if (loaded.has(next.specifier)) continue;
-    loaded.add(next.specifier);
-    for (const { isDynamic, code } of next.dependencies ?? []) {
-      if (isDynamic || code === undefined) continue;
-      assert.match(code.specifier, /^file:/, `${next.specifier} loads it`);
-      pending.push(modules.find(({ specifier }) => specifier === code.specifier)!);
-    }
-  }
-  const names = [...loaded].map((specifier) => specifier.replace(/^.*\//, ""));
+  const loaded = await modulesLoadedBy(new URL("./quick_ps.ts", import.meta.url));
+  for (const specifier of loaded) assert.match(specifier, /^file:/);
+  const names = loaded.map((specifier) => specifier.replace(/^.*\//, ""));
   assert.ok(names.includes("running_record.ts") && names.includes("plain_http.ts"));
   for (const name of ["libc.ts", "rooted_dir.ts", "application.ts"]) assert.ok(!names.includes(name), name);
 });

@@ -50,8 +50,6 @@ export const MAX_CONNECTIONS = 512;
 
 /** A server that accepts. */
 export interface HttpServer {
-  /** Connections that are open. */
-  readonly connections: number;
   /** Accepts no more; answers what was read, for `graceMs` at most, then ends all connections. */
   close(graceMs: number): Promise<void>;
 }
@@ -160,10 +158,6 @@ class Server implements HttpServer {
     this.#listener = listener;
     this.#options = options;
     this.#served.push(this.#accept());
-  }
-
-  get connections(): number {
-    return this.#connections.size;
   }
 
   async close(graceMs: number): Promise<void> {

@@ -8,6 +8,7 @@
  * @module
  */
 import type { RoostOutcome } from "../base/roost_client.ts";
+import { Fifo } from "./fifo.ts";
 
 /** The operator's three bounds; 0 refuses every delegation, and none means unlimited. */
 export interface DelegationBounds {
@@ -18,9 +19,6 @@ export interface DelegationBounds {
   /** Capsules live on the host at once. */
   readonly maxLiveCapsules: number;
 }
-
-/** How long an approval lives, in milliseconds. */
-export const APPROVAL_MS = 60_000;
 
 /** Sessions that are kept, running ones included. */
 export const MAX_SESSIONS = 65_536;
@@ -53,6 +51,9 @@ interface RunningSession<G> {
   readonly reservations: Set<string>;
 }
 
+/** Entries of reservations that ended early, before they are let go of. */
+const MAX_STALE = 4_096;
+
 /** An approval that holds a slot. */
 interface Reservation {
   readonly parent: string;
@@ -69,20 +70,32 @@ interface Reservation {
 export class Ledger<G> {
   readonly bounds: DelegationBounds;
   readonly #running = new Map<string, RunningSession<G>>();
-  /** Ended sessions, oldest ending first: twice the depth, one more when it failed. */
+  /** Ended sessions: twice the depth, one more when it failed. */
   readonly #ended = new Map<string, number>();
+  /** Their ids, in the order they ended. */
+  readonly #endedOrder = new Fifo<string>();
   /** Running sessions by the session that spawned them, which may have ended. */
   readonly #children = new Map<string, number>();
-  /** Approvals that hold a slot, by their id, oldest first. */
+  /** Approvals that hold a slot, by their id. */
   readonly #reservations = new Map<string, Reservation>();
-  /** When redeemed approvals expire, oldest first. */
+  /** Ids of all approvals in the order they expire, those that hold no slot any more among them. */
+  readonly #expiring = new Fifo<{ readonly id: string; readonly deadline: number }>();
+  /** When redeemed approvals expire. */
   readonly #redeemed = new Map<string, number>();
+  /** Their ids, in the order they were redeemed. */
+  readonly #redeemedOrder = new Fifo<{ readonly id: string; readonly deadline: number }>();
   /** Sessions found when the daemon started, that have not registered since. */
   readonly #found = new Set<string>();
 
-  /** @param found Ids of the sessions that were found running. */
-  constructor(bounds: DelegationBounds, found: Iterable<string> = []) {
+  readonly #approvalMs: number;
+
+  /**
+   * @param approvalMs How long an approval lives.
+   * @param found Ids of the sessions that were found running.
+   */
+  constructor(bounds: DelegationBounds, approvalMs: number, found: Iterable<string> = []) {
     this.bounds = bounds;
+    this.#approvalMs = approvalMs;
     for (const id of found) this.#found.add(id);
   }
 
@@ -131,8 +144,12 @@ export class Ledger<G> {
    */
   reserve(id: string, approval: string, now: number): number {
     const session = this.#session(id);
-    this.#reservations.set(approval, { parent: id, deadline: now + APPROVAL_MS, spent: false });
+    this.#reservations.set(approval, { parent: id, deadline: now + this.#approvalMs, spent: false });
     session.reservations.add(approval);
+    this.#expiring.push({ id: approval, deadline: now + this.#approvalMs });
+    if (this.#expiring.size > MAX_STALE && this.#expiring.size > 4 * this.#reservations.size) {
+      this.#expiring.keep(({ id }) => this.#reservations.has(id));
+    }
     return session.depth - 1;
   }
 
@@ -141,7 +158,8 @@ export class Ledger<G> {
     this.#expire(now);
     const reservation = this.#reservations.get(approval);
     if (reservation !== undefined) return reservation.spent ? "spent" : "open";
-    return this.#redeemed.has(approval) ? "spent" : "expired";
+    // One that expires before another that was redeemed earlier is forgotten with that one.
+    return (this.#redeemed.get(approval) ?? 0) > now ? "spent" : "expired";
   }
 
   /** Marks an open approval spent. Its slot stays taken until it is redeemed or expires. */
@@ -159,8 +177,9 @@ export class Ledger<G> {
     const { parent, deadline } = this.#reservations.get(approval)!;
     this.#reservations.delete(approval);
     this.#session(parent).reservations.delete(approval);
-    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(firstKey(this.#redeemed)!);
+    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(this.#redeemedOrder.shift()!.id);
     this.#redeemed.set(approval, deadline);
+    this.#redeemedOrder.push({ id: approval, deadline });
     this.#children.set(parent, (this.#children.get(parent) ?? 0) + 1);
     this.#register(id, { grants, depth, parent, reservations: new Set() });
   }
@@ -176,6 +195,7 @@ export class Ledger<G> {
       else this.#children.set(parent, left);
     }
     this.#ended.set(id, 2 * depth + (outcome === "failed" ? 1 : 0));
+    this.#endedOrder.push(id);
   }
 
   /** A session that was found at the start is gone, for good. */
@@ -211,7 +231,7 @@ export class Ledger<G> {
   #register(id: string, session: RunningSession<G>): void {
     this.#found.delete(id);
     if (this.#running.size + this.#ended.size >= MAX_SESSIONS) {
-      const oldest = firstKey(this.#ended);
+      const oldest = this.#endedOrder.shift();
       if (oldest !== undefined) this.#ended.delete(oldest);
     }
     this.#running.set(id, session);
@@ -219,20 +239,17 @@ export class Ledger<G> {
 
   /** All approvals live equally long and the clock never goes back, so the oldest expires first. */
   #expire(now: number): void {
-    for (const [id, { parent, deadline }] of this.#reservations) {
-      if (deadline > now) break;
-      this.#reservations.delete(id);
-      this.#running.get(parent)!.reservations.delete(id);
+    for (let next = this.#expiring.peek(); next !== undefined && next.deadline <= now; next = this.#expiring.peek()) {
+      this.#expiring.shift();
+      const reservation = this.#reservations.get(next.id);
+      if (reservation === undefined) continue;
+      this.#reservations.delete(next.id);
+      this.#running.get(reservation.parent)!.reservations.delete(next.id);
     }
-    // Redeemed in another order than granted; what is kept a little longer still reads as spent or, then, as expired.
-    for (const [id, deadline] of this.#redeemed) {
-      if (deadline > now) break;
-      this.#redeemed.delete(id);
+    const redeemed = this.#redeemedOrder;
+    for (let next = redeemed.peek(); next !== undefined && next.deadline <= now; next = redeemed.peek()) {
+      redeemed.shift();
+      this.#redeemed.delete(next.id);
     }
   }
-}
-
-function firstKey<K>(map: ReadonlyMap<K, unknown>): K | undefined {
-  for (const key of map.keys()) return key;
-  return undefined;
 }

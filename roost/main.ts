@@ -93,6 +93,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
     found,
     runningPath: home.running,
     registryPath: registryPath === null ? home.artifacts : absolute(registryPath),
+    approvalMs: bounds.spawnApproval,
     spawnAllow: new Set(spawnAllow),
     log: log.event,
   }, log);

@@ -10,7 +10,7 @@ import { loadFindArtifact, StoreRegistry } from "./registry.ts";
 import { RunningCensus } from "./running_census.ts";
 
 /** What the operator set and the start found. */
-export interface RefereeOptions extends Pick<RefereeParts, "spawnAllow" | "log"> {
+export interface RefereeOptions extends Pick<RefereeParts, "spawnAllow" | "log" | "approvalMs"> {
   readonly bounds: DelegationBounds;
   /** Sessions that were found running. */
   readonly found: readonly RecordedSession[];
@@ -26,7 +26,7 @@ export async function openReferee(options: RefereeOptions): Promise<Referee> {
   await loadFindArtifact();
   return new Referee({
     ...parts,
-    ledger: new Ledger(bounds, found.map(({ session_id }) => session_id)),
+    ledger: new Ledger(bounds, parts.approvalMs, found.map(({ session_id }) => session_id)),
     registry: new StoreRegistry(registryPath),
     census: new RunningCensus(runningPath, found),
   });

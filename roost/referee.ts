@@ -15,7 +15,7 @@ import { envelopeExcess } from "./envelope.ts";
 import type { Grants } from "./grants.ts";
 import { EMPTY, refused } from "./front.ts";
 import type { HttpAnswer, HttpRequest } from "./http_server.ts";
-import { APPROVAL_MS, type Ledger, MAX_SESSIONS } from "./ledger.ts";
+import { type Ledger, MAX_SESSIONS } from "./ledger.ts";
 import {
   APPROVAL_EXPIRED,
   APPROVAL_REDEEMED,
@@ -40,12 +40,12 @@ export interface RefereeParts {
   readonly ledger: Ledger<Grants>;
   readonly registry: Registry;
   readonly census: Pick<RunningCensus, "gone" | "register" | "forget">;
+  /** How long an approval lives, in milliseconds: what its answer tells; the ledger decides. */
+  readonly approvalMs: number;
   /** `--spawn-allow`. */
   readonly spawnAllow: ReadonlySet<string>;
   /** Takes what is to be logged; never a token. */
   readonly log: (event: RefereeEvent) => void;
-  /** Milliseconds on a clock that never goes back; default: the process's. */
-  readonly now?: () => number;
 }
 
 /** One line of the log. */
@@ -70,15 +70,18 @@ type Resolution = JudgedArtifact | { readonly problem: string };
 /** Answers requests. */
 export class Referee {
   readonly #parts: RefereeParts;
-  readonly #now: () => number;
   readonly #credentialKey = newTokenKey();
   readonly #approvalKey = newTokenKey();
-  /** Credentials whose code was verified before, by their whole text, while their session runs. */
+  /**
+   * Sessions by the credentials whose code was verified before, while they run: a text that equals one of those needs no
+   * second code. Any other goes through the code's comparison, whose time tells nothing.
+   */
   readonly #verified = new Map<string, string>();
+  /** The same the other way round; a session has one credential. */
+  readonly #credentials = new Map<string, string>();
 
   constructor(parts: RefereeParts) {
     this.#parts = parts;
-    this.#now = parts.now ?? (() => performance.now());
   }
 
   /**
@@ -111,7 +114,7 @@ export class Referee {
   #status(segment: string): HttpAnswer {
     this.#look();
     const id = decoded(segment);
-    const figures = id === null ? null : this.#parts.ledger.figures(id, this.#now());
+    const figures = id === null ? null : this.#parts.ledger.figures(id, performance.now());
     if (figures === null) return NO_SESSION;
     const { status, depthRemaining, liveChildren, liveCapsules } = figures;
     // Numbers and one of three words: nothing that JSON would escape.
@@ -149,7 +152,7 @@ export class Referee {
     const { ledger } = this.#parts;
     const grants = ledger.grantsOf(id)!;
     if (!grants.spawn.includes(request.name)) return refuse(notInParentsList(request.name));
-    const bound = ledger.judgeSpawn(id, this.#now());
+    const bound = ledger.judgeSpawn(id, performance.now());
     return bound === null ? { id, grants } : refuse(boundReached(bound));
   }
 
@@ -162,9 +165,9 @@ export class Referee {
       return this.#log(refused(403, message), "spawn", request, { session_id: id, error: message });
     }
     const approvalId = newTokenId();
-    const depth = this.#parts.ledger.reserve(id, approvalId, this.#now());
+    const depth = this.#parts.ledger.reserve(id, approvalId, performance.now());
     const { sha256 } = artifact;
-    const expiresAtMs = Date.now() + APPROVAL_MS;
+    const expiresAtMs = Date.now() + this.#parts.approvalMs;
     const approval = mintApproval(this.#approvalKey, {
       sessionId: id,
       name,
@@ -210,7 +213,7 @@ export class Referee {
       return this.#log(UNIDENTIFIED, "register", request);
     }
     const refuse = (message: string) => this.#log(refused(403, message), "register", request, { error: message });
-    const state = ledger.approvalState(approval.id, this.#now());
+    const state = ledger.approvalState(approval.id, performance.now());
     if (state === "expired") return refuse(APPROVAL_EXPIRED);
     if (state === "spent") return refuse(APPROVAL_REDEEMED);
     if (!ledger.hasRoom()) return this.#full(request);
@@ -252,11 +255,15 @@ export class Referee {
     const id = openCredential(this.#credentialKey, token);
     if (id === null || this.#parts.ledger.grantsOf(id) === null) return null;
     this.#verified.set(token, id);
+    this.#credentials.set(id, token);
     return id;
   }
 
   #forget(id: string): void {
-    for (const [token, session] of this.#verified) if (session === id) this.#verified.delete(token);
+    const token = this.#credentials.get(id);
+    if (token === undefined) return;
+    this.#credentials.delete(id);
+    this.#verified.delete(token);
   }
 
   /** Looks at the processes of all sessions, as before every decision that counts them. */

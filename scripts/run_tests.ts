@@ -17,6 +17,7 @@ const SUITES = [
   "sandbox",
   "toolchain",
   "runtime",
+  "roost",
   "cli",
   "components",
   "guest",

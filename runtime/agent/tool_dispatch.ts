@@ -172,7 +172,7 @@ export class ToolDispatcher {
       }
       run = await tool.run(call.input, scope);
     } catch (cause) {
-      if (!isSurvivable(cause)) throw cause;
+      if (!failsTheCallAlone(cause)) throw cause;
       refusal = reasonOf(cause);
     }
     const durationMs = Math.round(performance.now() - started);
@@ -217,7 +217,7 @@ export class ToolDispatcher {
       if (refused !== null) return { kind: "refused", reason: refused.reason };
       return { kind: "ran", run: await resolved.run(input, { ...scope, inPlan: true }) };
     } catch (cause) {
-      if (!isSurvivable(cause)) throw cause;
+      if (!failsTheCallAlone(cause)) throw cause;
       const reason = reasonOf(cause);
       if (cause instanceof DispatchRefusal) return { kind: "refused", reason };
       return { kind: "ran", run: { passed: false, text: reason, metadata: [] } };
@@ -356,8 +356,11 @@ export class ToolDispatcher {
   }
 }
 
-/** Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written. */
-function isSurvivable(cause: unknown): boolean {
+/**
+ * Whether what a tool threw is a refusal or a failed dispatch, and the session goes on. Anything else is a defect, or a
+ * trace that cannot be written.
+ */
+export function failsTheCallAlone(cause: unknown): boolean {
   return cause instanceof DispatchRefusal || cause instanceof ComponentFailure ||
     (cause instanceof MurError && cause.code !== "E-RUN-007");
 }

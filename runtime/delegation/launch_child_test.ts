@@ -4,7 +4,7 @@ import { libc } from "../../base/libc.ts";
 import { murmurHomeAt } from "../../base/murmur_home.ts";
 import { startToken } from "../../base/process_identity.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts";
-import { RoostDaemon, RoostHome } from "../../tests/support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 import type { ChildLaunch, ChildLaunchResult, ChildProcess, DelegatingSession } from "./child_launch.ts";
 import { launchChild } from "./launch_child.ts";
 import { register, type Registration } from "./registration.ts";

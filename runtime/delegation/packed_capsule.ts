@@ -22,6 +22,12 @@ export interface PackedCapsule {
 }
 
 /**
+ * Facts by hash of the archive they were read from. Reading one holds the thread for some milliseconds, and many children
+ * of one capsule may be started at once.
+ */
+const known = new Map<string, PackedCapsule>();
+
+/**
  * Reads the manifest of the judged archive.
  *
  * @param stores The parent's, in order.
@@ -37,6 +43,8 @@ export async function readPackedCapsule(
   const label = `${name}@${version}`;
   let other: string | null = null;
   for (const store of stores) {
+    const facts = known.get(sha256);
+    if (facts !== undefined && (await store.resolve(name, version, hostPlatformTag()))?.sha256 === sha256) return facts;
     const loaded = await store.load(name, version, hostPlatformTag());
     if (loaded === null) continue;
     if (loaded.artifact.sha256 !== sha256) {
@@ -45,11 +53,13 @@ export async function readPackedCapsule(
     }
     const { manifest } = await openPackage(loaded.bytes, label, maxDecompressedBytes(env));
     const { capabilities, network } = parseCapsuleManifest(manifest.text, `${label}/murmur.yaml`).manifest;
-    return {
+    const read = {
       envAllow: capabilities.envAllow,
       workdirMaxBytes: capabilities.resources.workdirMaxBytes,
       authenticated: network.authentication !== null,
     };
+    known.set(sha256, read);
+    return read;
   }
   if (other === null) throw new MurError("E-RUN-008", `capsule ${capsule}@${version} is not installed`);
   throw new MurError(

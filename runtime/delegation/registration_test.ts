@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { MurError } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { DEFAULT_TIME_BOUNDS } from "../../base/time_bounds.ts";
-import { RoostDaemon, RoostHome } from "../../tests/support/roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 import { register, type Registration } from "./registration.ts";
 
 const NEVER = new AbortController().signal;

@@ -13,13 +13,14 @@ export interface CapsuleSteps {
   /**
    * Starts the one installed version of a capsule, hands it the objective, and waits for its task to end. `output` is the
    * child's answer, `error` its status message or why it could not be spawned. The child is ended before this settles.
-   * It writes its own `delegation_start` and `delegation` lines. Never throws for what becomes of a child.
+   * It writes its own `delegation_start` and `delegation` lines.
    *
    * Within about a second of `scope.signal` being aborted it settles, wherever the launch or the wait stands; whoever owns
    * the task's delegations then ends the child.
    *
    * @param capsule As the plan names it: an entry of `capabilities.spawn.allow`, or its bare name.
-   * @throws {MurError} `E-RUN-007` when the trace cannot be written.
+   * @throws {MurError} What keeps a child from being started fails the step; `E-RUN-007`, a trace that cannot be written,
+   * ends the session.
    */
   run(capsule: string, objective: string, scope: CallScope): Promise<StepResult>;
 }

@@ -146,3 +146,19 @@ Deno.test("texts are ordered as their UTF-8 bytes are", () => {
   assert.ok(compareCodePoints("\uffff", "\u{10000}") < 0);
   assert.ok(compareCodePoints("\u{1f600}", "\u{1f601}") < 0);
 });
+
+Deno.test("every way to join up to four comparisons is judged with && before ||", () => {
+  const comparisons = [["'1' == '1'", true], ["'1' == '2'", false]] as const;
+  let judged = 0;
+  const join = (text: string, all: readonly (readonly boolean[])[], left: number) => {
+    assert.equal(evaluate(text), all.some((each) => each.every((value) => value)), text);
+    judged++;
+    if (left === 0) return;
+    for (const [comparison, value] of comparisons) {
+      join(`${text} && ${comparison}`, [...all.slice(0, -1), [...all.at(-1)!, value]], left - 1);
+      join(`${text} || ${comparison}`, [...all, [value]], left - 1);
+    }
+  };
+  for (const [comparison, value] of comparisons) join(comparison, [[value]], 3);
+  assert.equal(judged, 2 * (1 + 4 + 16 + 64));
+});

@@ -8,11 +8,18 @@ import { isJsonObject, type JsonObject } from "../../base/json_value.ts";
 import { reasonOf } from "../../base/errors.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import { ANSWER_DEPTH, nestsDeeper } from "../agent/driver_protocol.ts";
-import type { CallScope, ResolvedTool, ToolDispatcher, ToolRun } from "../agent/tool_dispatch.ts";
+import {
+  type CallScope,
+  failsTheCallAlone,
+  type ResolvedTool,
+  type ToolDispatcher,
+  type ToolRun,
+} from "../agent/tool_dispatch.ts";
 import { cutBytes, REASON_BYTES } from "../trace/trace_redaction.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { CapsuleSteps } from "./capsule_steps.ts";
 import { kindsOf, MAX_PLAN_LENGTH, type Plan, type PlanStep, readPlan, type StepKind } from "./plan.ts";
+import { PLAN_SCHEMA } from "./plan_manifest.ts";
 import { PLAN_CANCELED, type PlanEnd, runPlan } from "./plan_runner.ts";
 import type { ReadyStep } from "./plan_schedule.ts";
 import { type PlanFacts, validatePlan } from "./plan_validation.ts";
@@ -54,8 +61,13 @@ export class PlanTool {
     this.#services = services;
   }
 
+  /** The tool as a call of its name finds it. */
+  tool(): ResolvedTool {
+    return { kind: "runtime", inputSchema: PLAN_SCHEMA, run: (input, scope) => this.#run(input, scope) };
+  }
+
   /** Runs one submitted plan. @throws {MurError} `E-RUN-007` when the trace cannot be written. */
-  async run(input: JsonObject, scope: CallScope): Promise<ToolRun> {
+  async #run(input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const { trace } = this.#services;
     const begun = performance.now();
     const text = JSON.stringify(input);
@@ -142,7 +154,12 @@ export class PlanTool {
         return endOfCall(await dispatcher.dispatchStep(step, scope));
       }
       case "capsule":
-        return await capsules.run(work.capsule, work.objective, scope);
+        try {
+          return await capsules.run(work.capsule, work.objective, scope);
+        } catch (cause) {
+          if (!failsTheCallAlone(cause)) throw cause;
+          return { passed: false, output: null, error: reasonOf(cause) };
+        }
     }
   }
 

@@ -659,7 +659,6 @@ class AgentSession {
     if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool());
     if (capabilities.planSubmit) {
       const { PlanTool } = await import("../plan/plan_tool.ts");
-      const { PLAN_SCHEMA, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
       const plans = new PlanTool({
         facts: () => ({
           tools: new Set(this.#inventory().map(({ name }) => name)),
@@ -673,11 +672,7 @@ class AgentSession {
         waiting: (taskId, wait) => this.#registry.waitIn(taskId, "plan", wait),
         report: (text) => this.#report(text),
       });
-      provided.set(SUBMIT_PLAN, {
-        kind: "runtime",
-        inputSchema: PLAN_SCHEMA,
-        run: (input, scope) => plans.run(input, scope),
-      });
+      provided.set("submit-plan", plans.tool());
     }
     return provided;
   }

@@ -122,7 +122,7 @@ Deno.test("a parent that is told to end ends its children first, and a last turn
   const [stopped, spent] = await Promise.all([
     (async () => {
       const run = await world.start(delegates(delegate("worker", LONG), delegate("worker", LONG)));
-      await until("both run", () => readTrace(run.records).filter(isDelegation).length === 2, STARTS_MS);
+      await until("the task waits", () => readTrace(run.records).filter(isInference).length === 2, STARTS_MS);
       const processes = childProcesses(run.pid);
       run.kill("SIGTERM");
       const ended = await run.finish();

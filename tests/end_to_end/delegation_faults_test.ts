@@ -7,10 +7,8 @@ import { type Fault, faultMatrix, faultName, playFault } from "../support/delega
 
 const CELLS: readonly string[] = [
   "daemon killed at launch",
-  "daemon stalled at post",
   "parent killed at ready",
   "parent stalled at post",
-  "child killed at reported",
   "child killed at task",
   "child killed at post",
   "child stalled at posted",

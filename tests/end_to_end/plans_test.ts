@@ -524,7 +524,28 @@ Deno.test("a canceled task ends its plan within a second, in whatever the plan i
   for (const phase of phases) await cancel(phase);
 });
 
-Deno.test("without the grant there is no such tool, and the model is told nothing of plans", async () => {
+Deno.test("commands of plans stand behind the walls of every floor, and bring the plan's own variables only", async () => {
+  await using project = await agentProject(planning());
+  for (const floor of ["scoped", "sealed"]) {
+    const run = await project.run({
+      args: ["--containment", floor],
+      task: plans(submit("p", [
+        { id: "a", shell: `sh -c 'cat ${project.project}/murmur.yaml'`, on_error: "continue" },
+        { id: "b", shell: "sh -c 'echo x > made; echo $MURMUR_SESSION_ID-$HOME'" },
+      ])),
+    });
+    const [report] = reports(run);
+    assert.deepEqual(statuses(report!).toSorted(), ["failed a", "success b"], floor);
+    assert.equal(report!.steps.find(({ step_id }) => step_id === "b")!.output, `-${run.records}/home\n`);
+  }
+});
+
+Deno.test("with the grant the model is told of plans, without it there is no such tool and no word of it", async () => {
+  await using granted = await agentProject(planning());
+  const told = JSON.parse((await granted.run({ task: { turns: [{ show: "request" }] } })).result!) as JsonObject;
+  assert.match(String(told.system), /submit-plan/);
+  const tool = (told.tools as readonly JsonObject[]).find(({ name }) => name === "submit-plan")!;
+  assert.deepEqual((tool.parameters as JsonObject).required, ["id", "steps"]);
   await using project = await agentProject(planning({ capabilities: { plan: { submit: false } } }));
   const run = await project.run({
     task: { turns: [{ calls: [submit("p", [])] }, { show: "request" }] },

@@ -64,7 +64,7 @@ function watchSeconds({ at, signal }: Fault): number {
 }
 
 /** Longest wait for what a fault leads to: all bounds of a launch and an ending, on a busy machine. */
-const BOUND_MS = 40_000;
+const BOUND_MS = 60_000;
 
 /** How long a parent or daemon is stalled. Longer than a child tries to tell its parent of its end. */
 const STALL_MS = 3_000;
@@ -128,7 +128,8 @@ async function play(world: DelegationWorld, run: ServingRun, fault: Fault, name:
     if (signal !== "SIGSTOP") return tell(child.pid, "SIGCONT");
     // What the child does meanwhile, it does to somebody who does not answer.
     tell(child.pid, "SIGCONT");
-    await pause(STALL_MS);
+    if (victim === "daemon" && at === "launch") await until("the launch is given up", () => hasOutcome(run), BOUND_MS);
+    else await pause(STALL_MS);
     tell(pid, "SIGCONT");
   };
   switch (victim) {
@@ -167,6 +168,10 @@ async function standing(run: ServingRun, name: string, at: FaultPoint): Promise<
     return child !== undefined;
   }, BOUND_MS);
   return child!;
+}
+
+function hasOutcome(run: ServingRun): boolean {
+  return readTrace(run.records).some(({ event_type }) => event_type === "delegation");
 }
 
 /** Whether a child works on its task, and whoever gave it knows that it does. */

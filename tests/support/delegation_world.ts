@@ -9,7 +9,7 @@ import { writeZip } from "../../artifact/zip_writer.ts";
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import { type AgentProject, agentProject, capsule, type CapsuleBlocks, type TraceLine } from "./agent_project.ts";
 import { processesBelow, type SeenProcess } from "./process_tree.ts";
-import { RoostDaemon, RoostHome } from "./roost_daemon.ts";
+import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 import { type ServingRun, startRun } from "./serving_run.ts";
 
 /** Version of every capsule of a world. */
@@ -79,7 +79,7 @@ export interface DelegationWorld extends AsyncDisposable {
 }
 
 /** Installs a capsule into the home of a project, as `mur install -g` of its archive would. */
-async function install(home: string, manifest: JsonObject): Promise<void> {
+async function installCapsule(home: string, manifest: JsonObject): Promise<void> {
   const packed = { ...manifest, runtime: "capsule", execution: "static" };
   const bytes = await writeZip([
     { name: "murmur.yaml", bytes: new TextEncoder().encode(JSON.stringify(packed)) },
@@ -113,7 +113,7 @@ export async function delegationWorld(
   roost: readonly string[] = [],
 ): Promise<DelegationWorld> {
   const project = await agentProject(parent);
-  for (const manifest of [parent, ...others]) await install(project.home, manifest);
+  for (const manifest of [parent, ...others]) await installCapsule(project.home, manifest);
   const daemon = await RoostDaemon.start(["--spawn-allow", `local/${parent.name}`, ...roost], { home: project.home });
   const env = { MURMUR_ROOST_URL: daemon.url };
   return {

@@ -11,13 +11,13 @@ import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts"
 /** Bounds a test can wait for, and a busy machine can keep. */
 export const SHORT_BOUNDS: TimeBounds = {
   ...DEFAULT_TIME_BOUNDS,
-  childLaunch: 10_000,
-  childDelivery: 6_000,
+  childLaunch: 15_000,
+  childDelivery: 8_000,
   childStopGrace: 1_500,
   reportedExit: 3_000,
   completionPost: 2_000,
   delegationBackstop: 20_000,
-  roostAnswer: 2_000,
+  roostAnswer: 5_000,
   teardown: 6_000,
 };
 
@@ -36,9 +36,14 @@ export type FaultStep =
   /** All is done but the exit. */
   | "exit";
 
+let played = false;
+
+/** Sends this process its signal when it is at its step, the first time. */
 function fault(at: FaultStep): void {
   const [capsule, step, signal] = (Deno.env.get("TEST_FAULT") ?? "").split(":");
-  if (step === at && Deno.args.includes(`local/${capsule}`)) Deno.kill(Deno.pid, signal as Deno.Signal);
+  if (played || step !== at || !Deno.args.includes(`local/${capsule}`)) return;
+  played = true;
+  Deno.kill(Deno.pid, signal as Deno.Signal);
 }
 
 if (import.meta.main) {

@@ -8,12 +8,13 @@ import { ArtifactStore } from "../../artifact/store.ts";
 import { writeZip } from "../../artifact/zip_writer.ts";
 import { newId } from "../../base/ids.ts";
 import { startToken } from "../../base/process_identity.ts";
+import { denoDirectory } from "../../base/program.ts";
 import type { RunningRecord } from "../../base/running_record.ts";
+import type { TimeBounds } from "../../base/time_bounds.ts";
 import { writeRunningRecord } from "../../base/write_running_record.ts";
-import { EMPTY_COMPONENT } from "./packed_artifact.ts";
-import { murEnvironment } from "./mur_process.ts";
 
-const MAIN = new URL("../../roost/main.ts", import.meta.url).pathname;
+const MAIN = new URL("../main.ts", import.meta.url).pathname;
+const WITH_BOUNDS = new URL("main_with_bounds.ts", import.meta.url).pathname;
 /** As the task of the daemon starts it. */
 const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=1"];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
@@ -34,25 +35,39 @@ export interface RoostDaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Command line in front of the daemon's own, e.g. of another user. */
   readonly under?: readonly string[];
-  /** Main module instead of the daemon's own, e.g. one that starts it with other time bounds. */
-  readonly main?: string;
+  /** Time bounds instead of the product's. */
+  readonly bounds?: Partial<TimeBounds>;
 }
 
 /** A command of `mur-roost`, whatever it does. */
 export function roostCommand(
   args: readonly string[],
-  { home, env = {}, under = [], main = MAIN }: RoostDaemonOptions,
+  { home, env = {}, under = [], bounds }: RoostDaemonOptions,
 ): Deno.Command {
-  const [program, ...rest] = [...under, Deno.execPath(), ...FLAGS, "--config", CONFIG, main, ...args];
+  const main = bounds === undefined ? [MAIN] : [WITH_BOUNDS, JSON.stringify(bounds)];
+  const [program, ...rest] = [...under, Deno.execPath(), ...FLAGS, "--config", CONFIG, ...main, ...args];
   return new Deno.Command(program!, {
     args: rest,
     clearEnv: true,
-    env: murEnvironment({ home, env }),
+    env: { ...keptEnvironment(), HOME: home, NO_COLOR: "1", ...env },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
   });
 }
+
+/** What `deno` needs to start a checkout, whatever the home is. */
+function keptEnvironment(): Record<string, string> {
+  const kept: Record<string, string> = { DENO_DIR: denoDirectory()! };
+  for (const name of ["PATH", "NPM_CONFIG_REGISTRY"]) {
+    const value = Deno.env.get(name);
+    if (value !== undefined) kept[name] = value;
+  }
+  return kept;
+}
+
+/** A component without imports and exports: enough to be stored, not to be run. */
+const EMPTY_COMPONENT = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00);
 
 /** A daemon that answers. */
 export class RoostDaemon implements AsyncDisposable {
@@ -104,6 +119,19 @@ export class RoostDaemon implements AsyncDisposable {
     const body = await response.text();
     assert.equal(response.headers.get("content-type"), "application/json");
     return { status: response.status, body: method === "HEAD" ? null : JSON.parse(body) };
+  }
+
+  /** Sends bytes as they are and reads until the daemon closes; every answer that came, in order. */
+  async raw(text: string | Uint8Array): Promise<readonly RoostReply[]> {
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
+    const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+    // A refusal may come, and the connection go, before all was taken.
+    const sent = (async () => {
+      for (let rest = bytes; rest.length > 0;) rest = rest.subarray(await connection.write(rest));
+    })().catch(() => {});
+    const got = await new Response(connection.readable).text();
+    await sent;
+    return parseReplies(got);
   }
 
   async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<RoostReply> {
@@ -165,6 +193,20 @@ export class RoostDaemon implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop("SIGKILL");
   }
+}
+
+function parseReplies(text: string): RoostReply[] {
+  const replies: RoostReply[] = [];
+  for (let rest = text; rest !== "";) {
+    const end = rest.indexOf("\r\n\r\n") + 4;
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(rest)![1]);
+    const length = Number(/^content-length: (\d+)$/im.exec(rest.slice(0, end))?.[1] ?? 0);
+    // Bodies here are ASCII, or the last of their connection.
+    const body = rest.slice(end, end + length);
+    if (status >= 200) replies.push({ status, body: body === "" ? null : JSON.parse(body) });
+    rest = rest.slice(end + length);
+  }
+  return replies;
 }
 
 function fullName(name: string): string {
