@@ -70,9 +70,15 @@ export const MAX_TREE_DEPTH = 256;
 /** Milliseconds of copying before other work gets its turn. */
 const SLICE_MS = 8;
 
-/** From so many bytes on a file is copied on another thread, and so many at once. */
-const PIECE_BYTES = 4 << 20;
-const ELSEWHERE_BYTES = 512 << 10;
+/**
+ * From so many bytes on a file is copied on another thread: on this one it would take longer than a slice, and going there
+ * costs time of its own. And so many are copied at once.
+ */
+const ELSEWHERE_BYTES = 4 << 20;
+const PIECE_BYTES = 16 << 20;
+
+/** What passes through this program where the kernel does not copy by itself. */
+const PASSING_BYTES = 512 << 10;
 
 /** Bytes of a directory read at once, near the root and deep below it: what is read of every level stays in memory. */
 const BLOCK_BYTES = 32_768;
@@ -401,13 +407,13 @@ class TreeCopy {
       if (done > 0) return done;
       // Asked again here for what went wrong. Files that the kernel makes as they are read copy nothing.
       const again = done < 0 && count >= ELSEWHERE_BYTES
-        ? this.#c.copyFileRange(source, target, Math.min(count, ELSEWHERE_BYTES))
+        ? this.#c.copyFileRange(source, target, Math.min(count, PASSING_BYTES))
         : done;
       if (again > 0) return again;
       if (again < 0) this.#notByKernel(again, name);
     }
-    this.#passing ??= new Uint8Array(ELSEWHERE_BYTES);
-    const piece = this.#passing.subarray(0, Math.min(count, ELSEWHERE_BYTES));
+    this.#passing ??= new Uint8Array(PASSING_BYTES);
+    const piece = this.#passing.subarray(0, Math.min(count, PASSING_BYTES));
     const read = this.#check(this.#c.read(source, piece), "read", name);
     for (let done = 0; done < read;) {
       done += this.#check(this.#c.write(target, piece.subarray(done, read)), "write the copy of", name);
