@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { MurError } from "./errors.ts";
 import { libc } from "./libc.ts";
-import { type ExitStatus, PipedProcess } from "./piped_process.ts";
+import { captureOutput, type ExitStatus, PipedProcess } from "./piped_process.ts";
 
 const SHELL = "/bin/sh";
 
@@ -258,4 +258,17 @@ Deno.test("a child inherits the descriptors it is given at 3 and on, and no othe
   assert.equal(await run("/bin/ls", ["/proc/self/fd"]), "0\n1\n2\n3\n4");
   assert.equal(await run("/usr/bin/readlink", ["/proc/self/fd/3"]), Deno.readLinkSync(`/proc/self/fd/${read}`));
   for (const fd of [read, write]) c.close(fd);
+});
+
+Deno.test("what a short program writes is captured with its exit code, and one that writes on and on is killed", async () => {
+  const run = (script: string) => captureOutput({ command: SHELL, args: ["-c", script], env: {}, cwd: "/" }, 1_000);
+  assert.deepEqual(await run("printf 'gr\\303'; sleep 0.05; printf '\\274\\303\\237e'; echo no >&2; exit 3"), {
+    status: { code: 3, signal: null },
+    stdout: "grüße",
+    stderr: "no\n",
+  });
+  const flood = await run("while :; do echo 0123456789; done");
+  assert.equal(flood.status.signal, "SIGKILL");
+  assert.ok(flood.stdout.length <= 1_000);
+  await assert.rejects(() => captureOutput({ command: "/nothing/here", args: [], env: {}, cwd: "/" }, 1_000), MurError);
 });

@@ -22,13 +22,11 @@ export function hiddenModeOf(args: readonly string[]): HiddenMode | null {
   return MODES.find((mode) => mode === args[1]) ?? null;
 }
 
-/** What a bundle brings along for its helper processes. */
+/** What a bundle brings along. */
 export interface EmbeddedPrograms {
   /** The component host as a classic script: it is evaluated, and serves its standard input from its first statement. */
   readonly componentHost: string;
-  /** Path of the `mur-confine` that goes with it. */
-  readonly confineHelper: string;
-  /** URL of the bundle itself. */
+  /** URL of the bundle itself; the files it carries lie beside it. */
   readonly bundle: string;
 }
 
@@ -44,9 +42,21 @@ export function embeddedComponentHost(): string | null {
   return embedded?.componentHost ?? null;
 }
 
-/** Path of the helper that goes with a bundle; `null` elsewhere. */
-export function embeddedConfineHelper(): string | null {
-  return embedded?.confineHelper ?? null;
+/** Path of a file that a bundle carries; `null` elsewhere. */
+export function embeddedFile(name: string): string | null {
+  return embedded === null ? null : decodeURIComponent(new URL(name, embedded.bundle).pathname);
+}
+
+/**
+ * What a program in one file runs from: the directory of everything it unpacked, and its own file. Whoever changes these
+ * changes the next launch. Empty elsewhere: a checkout is no product.
+ */
+export function programPlaces(): readonly { readonly path: string; readonly tree: boolean }[] {
+  const carried = embeddedFile("..");
+  if (carried === null) return [];
+  const places = [{ path: carried.replace(/\/$/, ""), tree: true }];
+  const own = Deno.build.standalone ? Deno.execPath() : Deno.env.get("MURMUR_MUR_BINARY");
+  return own?.startsWith("/") ? [...places, { path: own, tree: false }] : places;
 }
 
 /** A helper process to start. */
@@ -158,13 +168,12 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
     const main = `data:text/javascript,${encodeURIComponent(BOOTSTRAP)}`;
     return { command, args: [...start, main], env, preamble, reads: [] };
   }
-  // The translator loads its library as the program itself does: from the cache of packages or out of the bundle.
-  // A checkout's lock names every package exactly; without it the versions would have to be asked for again.
-  const packages = embedded === null ? ["--frozen"] : ["--no-lock", "--cached-only"];
-  const start = ["run", "--quiet", "--no-prompt", ...packages, ...permissions, ...flags];
-  return embedded === null
-    ? { command, args: [...start, options.checkoutEntry.href], env, preamble: null, reads: [] }
-    : { command, args: [...start, embedded.bundle, HIDDEN_ARGUMENT, mode], env, preamble: null, reads: [] };
+  // The translator loads its library as the program itself does: from the cache of packages, where a checkout's lock names
+  // each exactly, or from beside the bundle.
+  const [isolation, entry] = embedded === null
+    ? [["--quiet", "--no-prompt", "--frozen"], [options.checkoutEntry.href]]
+    : [ISOLATED, [embedded.bundle, HIDDEN_ARGUMENT, mode]];
+  return { command, args: ["run", ...isolation, ...permissions, ...flags, ...entry], env, preamble: null, reads: [] };
 }
 
 /** Where Deno keeps its caches: a helper without an environment can't find out by itself. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { hiddenModeOf, programStart } from "./program.ts";
+import { embeddedFile, hiddenModeOf, programPlaces, programStart, setEmbeddedPrograms } from "./program.ts";
 
 const ENTRY = new URL("file:///checkout/runtime/component/host/main.ts");
 
@@ -49,4 +49,28 @@ Deno.test("a script is handed over on standard input, so that no file needs to b
   const { stdout, success } = await child.output();
   assert.ok(success);
   assert.equal(new TextDecoder().decode(stdout), "grüße 4");
+});
+
+Deno.test("what a bundle carries lies beside it, whatever its folder is called; a checkout carries nothing", () => {
+  assert.deepEqual([embeddedFile("mur-confine"), programPlaces()], [null, []]);
+  const named = Deno.env.get("MURMUR_MUR_BINARY");
+  try {
+    const folder = "/h#1 50%?/\u00fc cache/murmur";
+    const entry = new URL("file:///");
+    entry.pathname = encodeURI(`${folder}/mur-1/entry.js`).replaceAll("#", "%23").replaceAll("?", "%3F");
+    setEmbeddedPrograms({ componentHost: "", bundle: entry.href });
+    assert.equal(embeddedFile("toolchain/assets.json"), `${folder}/mur-1/toolchain/assets.json`);
+    const cache = { path: folder, tree: true };
+    Deno.env.set("MURMUR_MUR_BINARY", "/home/me/.local/bin/mur");
+    assert.deepEqual(programPlaces(), [cache, { path: "/home/me/.local/bin/mur", tree: false }]);
+    Deno.env.set("MURMUR_MUR_BINARY", "mur");
+    assert.deepEqual(programPlaces(), [cache], "a relative name is no place");
+    // The translator reads the bundle and no project, no package cache.
+    const { args } = programStart("translate-component", { checkoutEntry: ENTRY });
+    for (const flag of ["--no-config", "--no-npm", "--no-remote"]) assert.ok(args.includes(flag), flag);
+    assert.deepEqual(args.slice(-3), [entry.href, "--murmur-hidden-mode", "translate-component"]);
+  } finally {
+    if (named === undefined) Deno.env.delete("MURMUR_MUR_BINARY");
+    else Deno.env.set("MURMUR_MUR_BINARY", named);
+  }
 });

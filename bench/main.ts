@@ -10,6 +10,7 @@ import { type BenchResult, formatResult, missesBudget } from "./result.ts";
 /** Every benchmark by the name it is chosen with. */
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchResult> }>>> = {
   "start-up": () => import("./start_up.ts"),
+  "installed-start": () => import("./installed_start.ts"),
   "running-list": () => import("./running_list.ts"),
   "component-call": () => import("./component_call.ts"),
   "token-count": () => import("./token_count.ts"),
@@ -20,6 +21,9 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "egress": () => import("./egress.ts"),
   "door-calls": () => import("./door_calls.ts"),
   "door-streams": () => import("./door_streams.ts"),
+  "resource-read": () => import("./resource_read.ts"),
+  "resource-list": () => import("./resource_list.ts"),
+  "handles": () => import("./handles.ts"),
   "roost-spawn": () => import("./roost_spawn.ts"),
   "workdir-snapshot": () => import("./workdir_snapshot.ts"),
   "child-launch": () => import("./child_launch.ts"),

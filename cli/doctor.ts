@@ -14,6 +14,7 @@ import { refuseUnsupported } from "../artifact/manifest/unsupported.ts";
 import { hostPlatformTag } from "../artifact/platform.ts";
 import { type ArtifactStore, globalStore, projectStore, type StoreListing } from "../artifact/store.ts";
 import { maxDecompressedBytes } from "../artifact/zip_archive.ts";
+import { programPlaces } from "../base/program.ts";
 import { codeLink, formatWarning, MurError, reasonOf, type WarningCode } from "../base/errors.ts";
 import { type FoundCredential, gatewayWarnings } from "../runtime/inference/gateway_warnings.ts";
 import { judgeMurmurNames } from "../runtime/component/served_interfaces.ts";
@@ -230,6 +231,7 @@ async function judgeProject(
       storeRoot: null,
       cwd: context.cwd,
       murmurHome: home.root,
+      program: programPlaces(),
     }),
     hostReported: env.get("MURMUR_HOST_WARNINGS_REPORTED") === "1",
     nativeTools: [],

@@ -5,10 +5,12 @@
  * @module
  */
 import { type Configuration, readConfiguration, type RegistrySource } from "../artifact/configuration.ts";
+import { ARCHIVES_FOLDER, carriedSource } from "../artifact/registry/carried_source.ts";
 import type { ArtifactSource } from "../artifact/registry/artifact_source.ts";
 import { type GitHubAccess, githubApiBase } from "../artifact/registry/github_source.ts";
-import { chainOrder, declaredSource, sourcesOfScope } from "../artifact/registry/source_chain.ts";
+import { chainOrder, declaredSource, DEFAULT_SCOPE, sourcesOfScope } from "../artifact/registry/source_chain.ts";
 import type { HttpClient } from "../base/http_client.ts";
+import { embeddedFile } from "../base/program.ts";
 import type { CliContext } from "./context.ts";
 
 /** Access to everything an artifact may come from. */
@@ -40,13 +42,17 @@ export async function openRegistryAccess(context: CliContext): Promise<RegistryA
   const proxy = configuration.httpProxy === null ? null : new URL(configuration.httpProxy);
   const client = createHttpClient({ proxy, bounds: context.bounds });
   const github = { send: client.send, apiBase, bounds: context.bounds };
+  const carried = embeddedFile(ARCHIVES_FOLDER);
   const declarations = chainOrder(configuration.sources, configuration.registryDefault);
   return {
     configuration,
     client,
     github,
     declarations,
-    sources: (scope) => sourcesOfScope(declarations, scope).map((each) => declaredSource(each, github, context.env)),
+    sources: (scope) => [
+      ...(carried !== null && (scope === null || scope === DEFAULT_SCOPE) ? [carriedSource(carried)] : []),
+      ...sourcesOfScope(declarations, scope).map((each) => declaredSource(each, github, context.env)),
+    ],
     close: () => client.close(),
   };
 }

@@ -80,15 +80,60 @@ const SPAWN_ALLOW = "--spawn-allow";
 
 const BOUND = { largest: MAX_BOUND, takes: `a whole number up to ${MAX_BOUND}` };
 
-/** Flags with a value; `largest` is `null` for one that is no number. */
-const VALUE_FLAGS: Readonly<Record<string, { readonly largest: number | null; readonly takes: string }>> = {
-  "--port": { largest: 65_535, takes: "a whole number up to 65535" },
-  "--registry-path": { largest: null, takes: "a directory" },
-  [SPAWN_ALLOW]: { largest: null, takes: "one <scope>/<name>" },
-  "--max-depth": BOUND,
-  "--max-concurrent": BOUND,
-  "--max-live-capsules": BOUND,
+/** A flag with a value. */
+interface ValueFlag {
+  /** `null` for one that is no number. */
+  readonly largest: number | null;
+  readonly takes: string;
+  readonly placeholder: string;
+  readonly brief: string;
+}
+
+const VALUE_FLAGS: Readonly<Record<string, ValueFlag>> = {
+  "--port": {
+    largest: 65_535,
+    takes: "a whole number up to 65535",
+    placeholder: "port",
+    brief: "Port on the loopback address (default 7700)",
+  },
+  "--registry-path": {
+    largest: null,
+    takes: "a directory",
+    placeholder: "dir",
+    brief: "Store that capsules and what they spawn are looked up in (default ~/.murmur/artifacts)",
+  },
+  [SPAWN_ALLOW]: {
+    largest: null,
+    takes: "one <scope>/<name>",
+    placeholder: "scope/name",
+    brief: "A capsule that may register without an approval; given once for each name",
+  },
+  "--max-depth": {
+    ...BOUND,
+    placeholder: "n",
+    brief: "Levels of delegation below a top-level capsule (default 3; 0 refuses every delegation)",
+  },
+  "--max-concurrent": {
+    ...BOUND,
+    placeholder: "n",
+    brief: "Delegated children a session may have at the same time (default 4; 0 refuses every delegation)",
+  },
+  "--max-live-capsules": {
+    ...BOUND,
+    placeholder: "n",
+    brief:
+      "Capsules on this machine at the same time (default: eight times the cores, from 16 to 256; 0 refuses every delegation)",
+  },
 };
+
+/** Every option as the manual page shows it. */
+export const OPTIONS: readonly { readonly written: string; readonly brief: string }[] = [
+  ...Object.entries(VALUE_FLAGS).map(([flag, { placeholder, brief }]) => ({
+    written: `${flag} <${placeholder}>`,
+    brief,
+  })),
+  { written: "--version", brief: "Print the version and exit" },
+];
 
 /** The machine ceiling of a host with so many cores (seed roost "Start the daemon"). */
 export function derivedCeiling(cores: number): number {

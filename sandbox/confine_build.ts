@@ -11,10 +11,10 @@ const KERNEL_HEADERS = ["/usr/include", `/usr/include/${Deno.build.arch}-linux-g
   .flatMap((directory) => ["-idirafter", directory]);
 
 /** Compilers in the order they are tried: musl makes the smallest static binary, dynamic linking is the last resort. */
-const COMPILERS: readonly (readonly string[])[] = [
-  ["musl-gcc", "-static", ...KERNEL_HEADERS],
-  ["cc", "-static"],
-  ["cc"],
+const COMPILERS: readonly Compiler[] = [
+  { command: ["musl-gcc", "-static", ...KERNEL_HEADERS] },
+  { command: ["cc", "-static"] },
+  { command: ["cc"] },
 ];
 
 /** The helper's C files, beside the header they share. */
@@ -39,9 +39,8 @@ export function confineSources(directory: string): string[] {
   return [...PARTS.map((part) => `${directory}/${part}.c`), `${directory}/confine.h`];
 }
 
-/** Warnings are errors: the program is small and privileged. */
-const FLAGS = [
-  "-std=c11",
+/** Warnings are errors: these programs are small, and privileged or the first to run. */
+export const FLAGS: readonly string[] = [
   "-O2",
   "-Wall",
   "-Wextra",
@@ -61,6 +60,12 @@ export async function confineBinaryName(bytes: Uint8Array<ArrayBuffer>): Promise
   return `mur-confine-${hex}-${Deno.build.arch}`;
 }
 
+/** A compiler and how it is to link, with flags in front of the sources and libraries behind them. */
+export interface Compiler {
+  readonly command: readonly [string, ...string[]];
+  readonly libraries?: readonly string[];
+}
+
 /**
  * Compiles C files to `target`, which appears whole or not at all; several builders at once do no harm.
  *
@@ -72,36 +77,62 @@ export async function buildConfine(
   sources: readonly string[],
   target: string,
   extra: readonly string[] = [],
+  compilers: readonly Compiler[] = COMPILERS,
 ): Promise<void> {
-  const work = await Deno.makeTempDir({ prefix: "mur-confine-" });
+  await compileC(sources, target, ["-std=c11", ...FLAGS, ...extra], compilers, "the containment helper");
+}
+
+/**
+ * Compiles C files with the first of some compilers that is there and succeeds.
+ *
+ * @param what Name of the program, for the error.
+ * @returns The compiler.
+ * @throws {MurError} `E-IO-003`, as {@linkcode buildConfine}.
+ */
+export async function compileC(
+  sources: readonly string[],
+  target: string,
+  flags: readonly string[],
+  compilers: readonly Compiler[],
+  what: string,
+): Promise<Compiler> {
+  const work = await Deno.makeTempDir({ prefix: "mur-build-c-" });
   const said: string[] = [];
   try {
-    for (const [compiler, ...linking] of COMPILERS) {
-      const output = `${work}/mur-confine`;
+    for (const compiler of compilers) {
+      const [program, ...linking] = compiler.command;
+      const output = `${work}/program`;
       let result: Deno.CommandOutput;
       try {
-        result = await new Deno.Command(compiler!, {
-          args: [...linking, ...FLAGS, ...extra, "-o", output, ...sources.filter((path) => path.endsWith(".c"))],
+        result = await new Deno.Command(program, {
+          args: [
+            ...linking,
+            ...flags,
+            "-o",
+            output,
+            ...sources.filter((path) => path.endsWith(".c")),
+            ...compiler.libraries ?? [],
+          ],
           stdin: "null",
           stdout: "piped",
           stderr: "piped",
         }).output();
       } catch (cause) {
         if (!(cause instanceof Deno.errors.NotFound)) throw cause;
-        if (!said.includes(`${compiler}: not found`)) said.push(`${compiler}: not found`);
+        if (!said.includes(`${program}: not found`)) said.push(`${program}: not found`);
         continue;
       }
       if (!result.success) {
-        said.push(`${[compiler, ...linking].join(" ")}: ${new TextDecoder().decode(result.stderr).trim()}`);
+        said.push(`${compiler.command.join(" ")}: ${new TextDecoder().decode(result.stderr).trim()}`);
         continue;
       }
       writeAtomically(target, await Deno.readFile(output), { mode: 0o755 });
-      return;
+      return compiler;
     }
   } finally {
     await Deno.remove(work, { recursive: true });
   }
-  throw new MurError("E-IO-003", `the containment helper cannot be built: ${said.join("\n")}`, {
+  throw new MurError("E-IO-003", `${what} cannot be built: ${said.join("\n")}`, {
     hint: "install a C compiler (package gcc or clang, with the C library's headers)",
   });
 }

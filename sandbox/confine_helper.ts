@@ -1,7 +1,7 @@
 /**
  * Finding the containment helper `mur-confine`: the root-owned one that `mur setup` placed when it is byte for byte our
  * own, else our own copy (spec cli 15.3, containment 19.1). In a checkout our own is built from its source on demand; a
- * compiled program carries it and lays it down in `~/.murmur/compiled/`.
+ * bundle has it beside itself, and a compiled one, which cannot be sure of that, lays it down in `~/.murmur/compiled/`.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { sameBytes } from "../base/bytes.ts";
 import { writeAtomically } from "../base/atomic_file.ts";
 import { ioError, MurError } from "../base/errors.ts";
 import { murmurHome } from "../base/murmur_home.ts";
-import { embeddedConfineHelper } from "../base/program.ts";
+import { embeddedFile } from "../base/program.ts";
 import { buildConfine, confineBinaryName, confineSources } from "./confine_build.ts";
 
 /** Where `sudo mur setup` puts the helper; the only path its AppArmor profile names. */
@@ -18,8 +18,11 @@ export const SYSTEM_HELPER = "/usr/local/libexec/murmur/mur-confine";
 /** The helper's sources in a checkout. */
 const SOURCES = pathOf(new URL("./confine", import.meta.url));
 
-/** Where `build:confine` puts the helper, and where a compiled program finds the one it carries. */
-const BUILT = pathOf(new URL("../dist/mur-confine", import.meta.url));
+/** Where a checkout keeps what it builds. */
+const BUILT = pathOf(new URL("../dist", import.meta.url));
+
+/** Name of the helper beside a bundle. */
+export const CARRIED_HELPER = "mur-confine";
 
 function pathOf(url: URL): string {
   return decodeURIComponent(url.pathname);
@@ -46,12 +49,12 @@ export function confineHelper(): Promise<string> {
  * @throws {MurError} `E-IO-…` when it can be neither laid down nor built.
  */
 export async function ownHelper(): Promise<string> {
-  return Deno.build.standalone ? await layDown(BUILT, murmurHome().compiled) : await checkoutHelper();
+  const carried = embeddedFile(CARRIED_HELPER);
+  if (carried === null) return await checkoutHelper();
+  return Deno.build.standalone ? await layDown(carried, murmurHome().compiled) : carried;
 }
 
 async function find(): Promise<string> {
-  const carried = embeddedConfineHelper();
-  if (carried !== null) return carried;
   const own = await ownHelper();
   return await isTrustedCopy(SYSTEM_HELPER, own) ? SYSTEM_HELPER : own;
 }
@@ -65,12 +68,11 @@ export async function checkoutHelper(): Promise<string> {
   const sources = confineSources(SOURCES);
   const texts = sources.map((path) => Deno.readFileSync(path));
   const all = new Uint8Array(await new Blob(texts).arrayBuffer());
-  const dist = BUILT.slice(0, BUILT.lastIndexOf("/"));
-  const target = `${dist}/${await confineBinaryName(all)}`;
+  const target = `${BUILT}/${await confineBinaryName(all)}`;
   try {
     Deno.statSync(target);
   } catch {
-    Deno.mkdirSync(dist, { recursive: true });
+    Deno.mkdirSync(BUILT, { recursive: true });
     await buildConfine(sources, target);
   }
   return target;

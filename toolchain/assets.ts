@@ -1,10 +1,11 @@
 /**
  * Everything `mur build` needs beside the author's files and its three tools: the interface packages, the guest library
  * (as bundled code and as source for the type checker), and TypeScript's own declaration files. All of it is text, so that
- * a program in one file can carry it: {@linkcode collectAssets} gives what {@linkcode useAssets} takes.
+ * a program in one file can carry it, as JSON in {@linkcode CARRIED_ASSETS}.
  *
  * @module
  */
+import { embeddedFile } from "../base/program.ts";
 import { AUTHOR_GLOBALS } from "./author_globals.ts";
 import { bundleLibrary } from "./bundle.ts";
 import { loadEngine } from "./engine.ts";
@@ -25,19 +26,21 @@ export interface Assets {
 }
 
 /** The modules authors import as `murmur/<name>`. */
-export const AUTHOR_MODULES: readonly string[] = ["capsule", "driver", "environment", "files", "sse", "tool"];
+export const AUTHOR_MODULES: readonly string[] = ["capsule", "driver", "environment", "files", "hook", "sse", "tool"];
 
 let current: Promise<Assets> | null = null;
 
-/** The assets of this program: those given to {@linkcode useAssets}, else read from the checkout. */
+/** The assets beside a bundle. */
+export const CARRIED_ASSETS = "toolchain/assets.json";
+
+/** The assets of this program: those it carries, else read from the checkout. */
 export function assets(): Promise<Assets> {
-  current ??= collectAssets();
+  current ??= readAssets(embeddedFile(CARRIED_ASSETS));
   return current;
 }
 
-/** Gives the program its assets, for a build that carries them. */
-export function useAssets(given: Assets): void {
-  current = Promise.resolve(given);
+async function readAssets(carried: string | null): Promise<Assets> {
+  return carried === null ? await collectAssets() : JSON.parse(await Deno.readTextFile(carried)) as Assets;
 }
 
 /**

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { assets, AUTHOR_MODULES, collectAssets, useAssets } from "./assets.ts";
+import { setEmbeddedPrograms } from "../base/program.ts";
+import { assets, AUTHOR_MODULES, CARRIED_ASSETS, collectAssets } from "./assets.ts";
 import { bundleComponent } from "./bundle.ts";
 import { loadEngine } from "./engine.ts";
 import { checkTypes } from "./type_check.ts";
@@ -19,10 +20,12 @@ Deno.test("the assets are plain JSON, complete and the same every time", async (
   assert.ok(Object.keys(carried.types).every((name) => !name.endsWith("_test.ts")));
   assert.match(carried.wit["murmur-runtime-guest"] ?? "", /world driver/);
 
-  useAssets(carried);
-  assert.equal(await assets(), carried);
   const directory = await Deno.makeTempDir({ prefix: "murmur-assets-" });
   try {
+    await Deno.mkdir(`${directory}/toolchain`);
+    await Deno.writeTextFile(`${directory}/${CARRIED_ASSETS}`, JSON.stringify(collected));
+    setEmbeddedPrograms({ componentHost: "", bundle: `file://${directory}/entry.js` });
+    assert.deepEqual(await assets(), carried);
     const entry = `${directory}/tool.ts`;
     await Deno.writeTextFile(
       entry,

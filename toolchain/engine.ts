@@ -215,7 +215,8 @@ export async function loadEngine(): Promise<Uint8Array<ArrayBuffer>> {
   return makeDeterministic(findEngine(await Deno.readFile(await bindingFile())));
 }
 
-async function bindingFile(): Promise<string> {
+/** Path of the addon of `componentize-qjs` for this platform. */
+export async function bindingFile(): Promise<string> {
   const { createRequire } = await import("node:module");
   const require = createRequire(packageFile("componentize-qjs"));
   const arch = Deno.build.arch === "aarch64" ? "arm64" : "x64";

@@ -27,14 +27,11 @@ function when(condition: boolean, ...paths: string[]): string[] {
 const FEATURES: readonly Feature[] = [
   {
     area: null,
-    declared: ({ artifacts }) =>
-      artifacts.flatMap(({ role }, index) => when(role === "hook", `artifacts[${index}].runtime`)),
-    lacks: "run hooks",
-  },
-  {
-    area: "capability",
-    declared: ({ capabilities }) => when(capabilities.peerFetch !== null, "capabilities.peer_fetch"),
-    lacks: "fetch files from peers",
+    declared: ({ artifacts, inference }) =>
+      artifacts.flatMap(({ role }, index) =>
+        when(role === "hook" && inference === null, `artifacts[${index}].runtime`)
+      ),
+    lacks: "run hooks in a script capsule",
   },
   {
     area: "capability",
@@ -70,16 +67,6 @@ const FEATURES: readonly Feature[] = [
     area: "trace",
     declared: ({ observability }) => when(observability.evalConfig !== null, "observability.eval"),
     lacks: "evaluate runs",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.files !== null, "exports.files"),
-    lacks: "show files to the operator",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.peerFiles !== null, "exports.peer_files"),
-    lacks: "hand files to peers",
   },
   {
     area: "control",

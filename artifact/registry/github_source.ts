@@ -13,6 +13,7 @@ import { hashMismatch } from "../store.ts";
 import { MAX_ARCHIVE_BYTES } from "../zip_archive.ts";
 import type { ArtifactRequest, ArtifactSource, FoundArtifact, SourceAnswer } from "./artifact_source.ts";
 import { boundedRequest, type BoundedResponse, ExchangeFailure, isSendableToken } from "./bounded_request.ts";
+import { USER_AGENT } from "./user_agent.ts";
 
 /** Where releases are asked for when `MUR_GITHUB_API_BASE` names no other place. */
 export const GITHUB_API_BASE = "https://api.github.com";
@@ -173,7 +174,7 @@ export class GitHubReleases {
       const response = await boundedRequest(send, {
         method: "GET",
         url: new URL(`${apiBase}/repos/${owner}/${name}/${path}`),
-        headers: { "user-agent": "murmur-cli", accept },
+        headers: { "user-agent": USER_AGENT, accept },
         token: this.#token,
         maxBytes,
         idleTimeout: bounds.registryRequest,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { VERSION } from "../../base/version.ts";
 import { createHttpClient, type HttpClient } from "../../base/http_client.ts";
 import { type LocalAnswer, withLocalServer } from "../../tests/support/local_server.ts";
 import { sha256Hex } from "../sha256.ts";
@@ -53,7 +54,7 @@ Deno.test("a release is asked for by tag, by v-tag, then as the latest, with use
     for (const { method, authorization, headers } of seen) {
       assert.equal(method, "GET");
       assert.equal(authorization, `Bearer ${TOKEN}`);
-      assert.equal(headers.get("user-agent"), "murmur-cli");
+      assert.equal(headers.get("user-agent"), `murmur-cli/${VERSION}`);
     }
     assert.equal(seen[3]!.headers.get("accept"), "application/octet-stream");
   });
@@ -112,7 +113,7 @@ Deno.test("a download that redirects elsewhere is followed without the token, an
     });
     assert.equal(storage.seen[0]!.path, "/signed?x=1");
     assert.equal(storage.seen[0]!.authorization, null);
-    assert.equal(storage.seen[0]!.headers.get("user-agent"), "murmur-cli");
+    assert.equal(storage.seen[0]!.headers.get("user-agent"), `murmur-cli/${VERSION}`);
   });
 });
 

@@ -13,6 +13,7 @@ import { hashMismatch } from "../store.ts";
 import { MAX_ARCHIVE_BYTES } from "../zip_archive.ts";
 import type { ArtifactRequest, ArtifactSource, SourceAnswer } from "./artifact_source.ts";
 import { boundedRequest, type BoundedResponse, ExchangeFailure, isSendableToken } from "./bounded_request.ts";
+import { USER_AGENT } from "./user_agent.ts";
 
 /** Largest answer that is not an archive, in bytes. */
 const MAX_JSON_BYTES = 16 * 1024 * 1024;
@@ -126,7 +127,7 @@ export class RemoteRegistry implements ArtifactSource {
         method,
         url: new URL(`${url}/v1/artifacts${path}`),
         headers: {
-          "user-agent": "murmur-cli",
+          "user-agent": USER_AGENT,
           accept: "*/*",
           ...(body === undefined ? {} : { "content-type": "application/octet-stream" }),
         },

@@ -11,6 +11,9 @@ import { type GitHubAccess, GitHubReleases, githubSource, parseRepository } from
 /** Repository of the default artifacts, whose scope is `murmur` (spec cli 5.1). */
 export const DEFAULT_REPOSITORY = "murmur-nexus/default-artifacts";
 
+/** Scope of the first-party artifacts. */
+export const DEFAULT_SCOPE = "murmur";
+
 /** The declarations in the order they are asked: the default one first, the rest as configured. */
 export function chainOrder(sources: readonly RegistrySource[], defaultName: string | null): RegistrySource[] {
   const first = sources.filter((source) => source.name === defaultName);
@@ -24,7 +27,7 @@ export function chainOrder(sources: readonly RegistrySource[], defaultName: stri
 export function sourcesOfScope(sources: readonly RegistrySource[], scope: string | null): RegistrySource[] {
   if (scope === null) return [...sources];
   if (scope === "local") return [];
-  if (scope === "murmur") return sources.filter((source) => source.repo?.toLowerCase() === DEFAULT_REPOSITORY);
+  if (scope === DEFAULT_SCOPE) return sources.filter((source) => source.repo?.toLowerCase() === DEFAULT_REPOSITORY);
   return sources.filter((source) => source.repo?.split("/")[0]?.toLowerCase() === scope);
 }
 

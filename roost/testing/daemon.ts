@@ -35,6 +35,8 @@ export interface RoostDaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Command line in front of the daemon's own, e.g. of another user. */
   readonly under?: readonly string[];
+  /** A program to start in place of the checkout's. */
+  readonly program?: readonly string[];
   /** Time bounds instead of the product's. */
   readonly bounds?: Partial<TimeBounds>;
 }
@@ -42,11 +44,12 @@ export interface RoostDaemonOptions {
 /** A command of `mur-roost`, whatever it does. */
 export function roostCommand(
   args: readonly string[],
-  { home, env = {}, under = [], bounds }: RoostDaemonOptions,
+  { home, env = {}, under = [], program, bounds }: RoostDaemonOptions,
 ): Deno.Command {
   const main = bounds === undefined ? [MAIN] : [WITH_BOUNDS, JSON.stringify(bounds)];
-  const [program, ...rest] = [...under, Deno.execPath(), ...FLAGS, "--config", CONFIG, ...main, ...args];
-  return new Deno.Command(program!, {
+  const own = program ?? [Deno.execPath(), ...FLAGS, "--config", CONFIG, ...main];
+  const [command, ...rest] = [...under, ...own, ...args];
+  return new Deno.Command(command!, {
     args: rest,
     clearEnv: true,
     env: { ...keptEnvironment(), HOME: home, NO_COLOR: "1", ...env },

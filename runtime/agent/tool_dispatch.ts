@@ -7,6 +7,7 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure } from "../component/component_runtime.ts";
+import type { CallDenial, CallHooks, ShellCommandLine, ToolCallFacts } from "./agent_hooks.ts";
 import type { ArtifactFrame, FrameLog } from "../session/frame_log.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { ResourceLimitName, Trust } from "../trace/trace_event.ts";
@@ -37,6 +38,9 @@ export interface ShellReport {
   readonly binary: string;
   readonly command: string;
   readonly exitCode: number;
+  /** Texts as they were cut for the model. */
+  readonly stdout: string;
+  readonly stderr: string;
   readonly stdoutBytes: number;
   readonly stderrBytes: number;
   readonly durationMs: number;
@@ -87,6 +91,8 @@ export interface ResolvedTool {
   readonly skillOrigin?: "operator" | "runtime";
   /** A command line of a plan: its words behind the binary, which no interpreter reads. */
   readonly args?: readonly string[];
+  /** Shell commands only: what would be run, for those who decide; `null` when the input holds no command. */
+  describe?(input: JsonObject): ShellCommandLine | null;
   /** @throws {DispatchRefusal} when nothing ran. */
   run(input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
@@ -111,6 +117,8 @@ export interface DispatchServices {
   readonly warn: WarningSink;
   /** `null`: the call writes to no protected path. */
   protectedPath(tool: ResolvedTool, name: string, input: JsonObject): ProtectedPathRefusal | null;
+  /** `null`: the session has no hooks. */
+  readonly hooks: CallHooks | null;
   readonly trace: TraceWriter;
   readonly frames: FrameLog;
 }
@@ -135,6 +143,15 @@ export type StepCall =
 type GateRefusal =
   | { readonly gate: "input"; readonly missing: readonly string[]; readonly reason: string }
   | { readonly gate: "protected-path"; readonly reason: string; readonly refused: ProtectedPathRefusal };
+/** A call that a policy hook refused. */
+interface PolicyDenial extends CallDenial {
+  readonly event: "on-tool-call" | "on-shell";
+  /** What the model is told. */
+  readonly text: string;
+}
+
+/** Answer of a call whose task was stopped while it waited for its decision. */
+const STOPPED = "the task was stopped before the call was made";
 
 const encoder = new TextEncoder();
 
@@ -154,6 +171,7 @@ export class ToolDispatcher {
     const inputJson = JSON.stringify(call.input);
     let tool: ResolvedTool | null = null;
     let run: ToolRun | null = null;
+    let command: ShellCommandLine | null = null;
     let refusal = "";
     try {
       tool = this.#services.resolve(call.name);
@@ -170,6 +188,11 @@ export class ToolDispatcher {
         });
         throw new DispatchRefusal(refused.reason);
       }
+      command = tool.describe?.(call.input) ?? null;
+      const denial = await this.#denial(call.name, inputJson, command, scope.turn);
+      if (denial !== null) return this.#denied(call, scope, denial);
+      // A hook may take its time; what was stopped meanwhile is not begun.
+      if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
       run = await tool.run(call.input, scope);
     } catch (cause) {
       if (!failsTheCallAlone(cause)) throw cause;
@@ -182,7 +205,7 @@ export class ToolDispatcher {
       ? null
       : fenceSource("tool", call.name);
     const text = run === null ? refusal : fence === null ? run.text : fenceText(fence, run.text);
-    this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson });
+    await this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson, command });
     this.#frame(call, scope, {
       content: text,
       fenceSource: fence,
@@ -215,6 +238,13 @@ export class ToolDispatcher {
       const resolved = tool ?? this.#services.resolve(name);
       const refused = this.#gate(resolved, name, input);
       if (refused !== null) return { kind: "refused", reason: refused.reason };
+      const command = resolved.describe?.(input) ?? null;
+      const denial = await this.#denial(name, JSON.stringify(input), command, scope.turn);
+      if (denial !== null) {
+        this.#recordDenial(name, scope, denial);
+        return { kind: "refused", reason: denial.text };
+      }
+      if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
       return { kind: "ran", run: await resolved.run(input, { ...scope, inPlan: true }) };
     } catch (cause) {
       if (!failsTheCallAlone(cause)) throw cause;
@@ -266,7 +296,50 @@ export class ToolDispatcher {
     return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false };
   }
 
-  #record(
+  /**
+   * Gate 3: the policy hooks of the call and, for a shell command, of that (spec components 10.5).
+   *
+   * @returns The refusal with what the model is told; `null`: the call may be made.
+   */
+  async #denial(
+    name: string,
+    inputJson: string,
+    command: ShellCommandLine | null,
+    turn: number,
+  ): Promise<PolicyDenial | null> {
+    const { hooks } = this.#services;
+    if (hooks === null) return null;
+    let event: PolicyDenial["event"] = "on-tool-call";
+    let denial = await hooks.decideTool({ turn, toolName: name, inputJson });
+    if (denial === null && command !== null) {
+      event = "on-shell";
+      denial = await hooks.decideShell(turn, command);
+    }
+    if (denial === null) return null;
+    const text = `the call of '${name}' was refused by hook '${denial.hook}': ${denial.reason}\n` +
+      "It was not made. The same call is refused again unless it is changed.";
+    return { event, ...denial, text };
+  }
+
+  #recordDenial(target: string, { turn }: CallScope, { event, hook, reason }: PolicyDenial): void {
+    this.#services.trace.write("call_denied", { turn, event, hook_name: hook, target, reason });
+  }
+
+  #denied(call: ToolCall, scope: CallScope, denial: PolicyDenial): DispatchResult {
+    const { text } = denial;
+    this.#recordDenial(call.name, scope, denial);
+    this.#frame(call, scope, {
+      content: text,
+      fenceSource: null,
+      isError: true,
+      durationMs: 0,
+      exitCode: null,
+      truncated: false,
+    });
+    return { text, isError: true, fence: null, fatal: null, inputTimedOut: false };
+  }
+
+  async #record(
     call: ToolCall,
     scope: CallScope,
     done: {
@@ -276,11 +349,14 @@ export class ToolDispatcher {
       readonly isError: boolean;
       readonly durationMs: number;
       readonly inputJson: string;
+      readonly command: ShellCommandLine | null;
     },
-  ): void {
-    const { trace } = this.#services;
+  ): Promise<void> {
+    const { trace, hooks } = this.#services;
     const status = done.isError ? "error" : "ok";
     const outputBytes = encoder.encode(done.text).length;
+    const facts: ToolCallFacts = { turn: scope.turn, toolName: call.name, inputJson: done.inputJson };
+    await hooks?.toolCalled(facts, { outputBytes, durationMs: done.durationMs, status });
     if (done.tool?.kind === "skill") {
       const origin = done.tool.skillOrigin ?? "operator";
       trace.write("skill_call", {
@@ -314,6 +390,18 @@ export class ToolDispatcher {
     });
     const shell = done.run?.shell;
     if (shell !== undefined) {
+      if (done.command !== null) {
+        const { exitCode, stdout, stderr, stdoutBytes, stderrBytes } = shell;
+        const durationMs = Math.round(shell.durationMs);
+        await hooks?.shellRan(scope.turn, done.command, {
+          exitCode,
+          stdout,
+          stderr,
+          stdoutBytes,
+          stderrBytes,
+          durationMs,
+        });
+      }
       trace.write("shell", {
         turn: scope.turn,
         task_id: scope.taskId,

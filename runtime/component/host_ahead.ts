@@ -6,19 +6,18 @@
  */
 import { DEFAULT_LIMITS } from "../../artifact/manifest/default_limits.ts";
 import { hardenProcess } from "../../base/process_hardening.ts";
-import type { EmbeddedPrograms } from "../../base/program.ts";
 import { ComponentProcess } from "./component_process.ts";
-import { hostStart } from "./host_start.ts";
+import { type HostPrograms, hostStart } from "./host_start.ts";
 
 let ahead: ComponentProcess | null = null;
 
 /** Starts it. What keeps it from starting is told when a component needs it. */
-export function startHostAhead({ componentHost, confineHelper }: EmbeddedPrograms): void {
+export function startHostAhead(programs: HostPrograms): void {
   try {
     // Before anything is read that another process of this user must not see.
     hardenProcess();
     ahead = new ComponentProcess(
-      hostStart({ confineHelper, hostScript: componentHost }, DEFAULT_LIMITS.memoryBytes, "call"),
+      hostStart(programs, DEFAULT_LIMITS.memoryBytes, "call"),
     );
   } catch {
     // It is tried again, and then told, by the runtime of components.

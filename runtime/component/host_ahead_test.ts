@@ -9,7 +9,7 @@ Deno.test("the host started ahead runs the first call; there is one, for one tak
   const componentHost = await componentHostScript();
   assert.ok(componentHost !== null);
   assert.equal(takeHostAhead(), null);
-  startHostAhead({ componentHost, confineHelper: await checkoutHelper(), bundle: "" });
+  startHostAhead({ hostScript: componentHost, confineHelper: await checkoutHelper() });
   const ahead = takeHostAhead();
   assert.ok(ahead !== null);
   assert.equal(takeHostAhead(), null);
@@ -21,7 +21,7 @@ Deno.test("the host started ahead runs the first call; there is one, for one tak
 });
 
 Deno.test("a host that can't be started ahead is started, or its failure told, later", async () => {
-  startHostAhead({ componentHost: "", confineHelper: "/nowhere/mur-confine", bundle: "" });
+  startHostAhead({ hostScript: "", confineHelper: "/nowhere/mur-confine" });
   const ahead = takeHostAhead();
   assert.equal(ahead, null);
   await using harness = new Harness({ ahead });
@@ -31,7 +31,7 @@ Deno.test("a host that can't be started ahead is started, or its failure told, l
 
 Deno.test("a host that died before it was taken costs the first call a start and nothing else", async () => {
   const componentHost = await componentHostScript();
-  startHostAhead({ componentHost: componentHost!, confineHelper: await checkoutHelper(), bundle: "" });
+  startHostAhead({ hostScript: componentHost, confineHelper: await checkoutHelper() });
   const ahead = takeHostAhead()!;
   Deno.kill(ahead.pid, "SIGKILL");
   await using harness = new Harness({ ahead });

@@ -11,7 +11,7 @@ import { isComponent } from "../../artifact/component_names.ts";
 import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { MurError, reasonOf } from "../../base/errors.ts";
 import type { FileStat } from "../../base/libc.ts";
-import { programStart } from "../../base/program.ts";
+import { embeddedFile, programStart } from "../../base/program.ts";
 import { RootedDir, type RootedFile } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import { type CodeSource, TranslatedComponent } from "./translated_component.ts";
@@ -20,6 +20,9 @@ import { TRANSLATED, TRANSLATION_VERSION } from "./translation_version.ts";
 
 /** Longest translation: a component of tens of megabytes takes some seconds. */
 const TRANSLATE_BOUND_MS = 300_000;
+
+/** Where a program in one file carries the translations of its own artifacts, beside its bundle. */
+export const CARRIED_TRANSLATIONS = "compiled";
 
 /** Largest cache file that is read. */
 const MAX_FILE_BYTES = 1 << 30;
@@ -85,15 +88,9 @@ export class TranspileCache {
 
   /** A translated component by the hash of its bytes; `null` when it is not there. */
   async byComponent(sha256: string): Promise<TranslatedComponent | null> {
-    const file = this.#open(nameOf(sha256));
-    if (file === null) return null;
-    const encoded = encodedIn(file, sha256);
-    const translation = encoded === null ? null : await decodeTranslation(encoded);
-    if (translation !== null) {
-      return new TranslatedComponent(sha256, translation, new CacheFile(file, sha256, encoded!));
-    }
-    file[Symbol.dispose]();
-    return null;
+    const carried = embeddedFile(CARRIED_TRANSLATIONS);
+    return await readComponent(this.#open(nameOf(sha256)), sha256) ??
+      (carried === null ? null : await readComponent(openOurs(carried, nameOf(sha256)), sha256));
   }
 
   /**
@@ -127,19 +124,8 @@ export class TranspileCache {
     return file === null ? null : readWhole(file, maxBytes);
   }
 
-  /** A file of the cache; `null` when it is not there or another could have put it there. */
   #open(name: string): RootedFile | null {
-    try {
-      using directory = RootedDir.open(this.#path, { symlinks: "refuse" });
-      if (!isOurs(directory.stat("."))) return null;
-      const file = directory.openFile(name);
-      if (isOurs(file.stat())) return file;
-      file[Symbol.dispose]();
-      return null;
-    } catch (error) {
-      if (isRootedError(error)) return null;
-      throw error;
-    }
+    return openOurs(this.#path, name);
   }
 
   /** A cache that can't be written costs the next launch a translation and nothing else. */
@@ -177,6 +163,33 @@ class CacheFile implements CodeSource {
   [Symbol.dispose](): void {
     this.#file[Symbol.dispose]();
   }
+}
+
+/** A file of a directory; `null` when it is not there or another could have put it there. */
+function openOurs(path: string, name: string): RootedFile | null {
+  try {
+    using directory = RootedDir.open(path, { symlinks: "refuse" });
+    if (!isOurs(directory.stat("."))) return null;
+    const file = directory.openFile(name);
+    if (isOurs(file.stat())) return file;
+    file[Symbol.dispose]();
+    return null;
+  } catch (error) {
+    if (isRootedError(error)) return null;
+    throw error;
+  }
+}
+
+/** The translation in a file, which stays open for it; `null` when the file holds none. */
+async function readComponent(file: RootedFile | null, sha256: string): Promise<TranslatedComponent | null> {
+  if (file === null) return null;
+  const encoded = encodedIn(file, sha256);
+  const translation = encoded === null ? null : await decodeTranslation(encoded);
+  if (translation !== null) {
+    return new TranslatedComponent(sha256, translation, new CacheFile(file, sha256, encoded!));
+  }
+  file[Symbol.dispose]();
+  return null;
 }
 
 function nameOf(sha256: string): string {

@@ -5,6 +5,7 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
+import { VERSION } from "../../base/version.ts";
 import { CARD_EXTENSION } from "./card_extension.ts";
 import { servedMethods } from "./door_methods.ts";
 import { FRAME_TYPES } from "./stream_events.ts";
@@ -46,6 +47,7 @@ function extensions(facts: CardFacts, tellsCapsule: boolean): JsonObject[] {
         shell: facts.shell,
         network: facts.network,
         planes: facts.planes,
+        murVersion: VERSION,
       })]
       : []),
     extension(CARD_EXTENSION.stream, "Types of the stream frames this door sends.", { frames }),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { VERSION } from "../../base/version.ts";
 import { AgentCard } from "@a2a-js/sdk";
 import { agentCard, type CardFacts } from "./agent_card.ts";
 import { CARD_EXTENSION } from "./card_extension.ts";
@@ -73,6 +74,7 @@ Deno.test("the card of a public door is the published example", () => {
     shell: true,
     network: false,
     planes: [],
+    murVersion: VERSION,
   });
   assert.deepEqual(extension(shown, CARD_EXTENSION.stream).frames, [
     "status",

@@ -43,6 +43,7 @@ async function judged(
         storeRoot: null,
         cwd: `${root}/project`,
         murmurHome: home.root,
+        program: [],
       }),
       hostReported: false,
       nativeTools: [],

@@ -24,20 +24,22 @@ import { murmurMd } from "../agent/murmur_md.ts";
 import { systemPrompt, tracedPromptSource } from "../agent/system_prompt.ts";
 import { LAUNCH_TASK, LOST_COMMANDS_TASK } from "../agent/task_origin.ts";
 import { TokenCounter } from "../agent/token_count.ts";
-import { type ResolvedTool, ToolDispatcher } from "../agent/tool_dispatch.ts";
+import { ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
+import type { HookSessionOptions, SessionHooks } from "../hook/session_hooks.ts";
 import { agentCard } from "../door/agent_card.ts";
+import type { PlaneRecord } from "../door/door_session.ts";
 import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
-import { credentialRejectedError } from "../inference/credential_gateway.ts";
+import { type CredentialGateway, credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
 import type { CapsuleSteps } from "../plan/capsule_steps.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
-import { redactValues } from "../trace/trace_redaction.ts";
-import { TraceWriter } from "../trace/trace_writer.ts";
+import { redactPeerTokens, redactValues } from "../trace/trace_redaction.ts";
+import { type SecondTraceWriter, TraceWriter } from "../trace/trace_writer.ts";
 import { CommandContainment } from "./command_containment.ts";
 import { ContainedCommands } from "./contained_commands.ts";
 import { FrameLog } from "./frame_log.ts";
@@ -53,8 +55,9 @@ import {
   type SessionDirectories,
   sessionPaths,
 } from "./session_directories.ts";
-import { SessionTools } from "./session_tools.ts";
-import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
+import type { SessionPlanes } from "./session_planes.ts";
+import { type RuntimeTool, SessionTools } from "./session_tools.ts";
+import { compactsHistory, driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 import { runTaskLoop } from "./task_loop.ts";
 import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
@@ -150,6 +153,12 @@ class AgentSession {
   #mayBeCounted = false;
   /** `null`: the capsule may not delegate. */
   #delegations: SessionDelegations | null = null;
+  /** `null`: the manifest declares neither plane nor peer files. */
+  #planes: SessionPlanes | null = null;
+  /** `null`: the capsule declares no hooks. */
+  #hooks: SessionHooks | null = null;
+  /** Context whose history is to be compacted before its first task. */
+  #toCompact: string | null;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
   readonly #registry: TaskRegistry;
@@ -169,6 +178,7 @@ class AgentSession {
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
     this.#run = run;
+    this.#toCompact = staged.options.resumeMode === "compact" ? staged.resumed?.contextId ?? null : null;
     this.#registry = new TaskRegistry({
       acceptance: staged.lifecycle.taskAcceptance,
       queueDepth: staged.lifecycle.queueDepth,
@@ -211,6 +221,8 @@ class AgentSession {
     });
     this.#undo.push(() => this.#tokens.close());
     installTools(staged, this.#directories.runtime, await this.#providedManifests());
+    await this.#openPlanes();
+    await this.#stageHooks();
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
@@ -225,11 +237,15 @@ class AgentSession {
         ? null
         : { ceiling: staged.configuration.machineTokensPerDay, ledger: staged.ledger },
     });
-    // A ceiling is judged by a count, before the request.
-    if (this.#spend.limited) this.#modelAsked.resolve();
+    // A ceiling is judged by a count, before the request; a hook may count anything.
+    if (this.#spend.limited || this.#declaresHooks()) this.#modelAsked.resolve();
     this.#openTrace();
     this.#bindComponents(url);
+    const hooks = this.#openHooks();
+    // Told where it is waited for.
+    hooks.catch(() => {});
     await this.#containCommands();
+    this.#hooks = await hooks;
     await this.#openDelegations(url);
     await this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
@@ -284,6 +300,7 @@ class AgentSession {
   async live(): Promise<SessionOutcome> {
     this.#listener.serve();
     const { lifecycle, options } = this.#staged;
+    await this.#hooks?.sessionStarted();
     const text = this.#taskText;
     // Nothing else is to be done yet; a launch task loads it while its driver is busy.
     if (text === null) {
@@ -362,9 +379,11 @@ class AgentSession {
 
   async #end(outcome: TaskOutcome | null): Promise<SessionOutcome> {
     const status: SessionExitStatus = outcome === null ? "ok" : sessionStatus(outcome);
+    await this.#hooks?.sessionEnded(status);
     await this.#commands.abandon();
     this.#ended = true;
     this.#status = status;
+    this.#hooks?.flushFaults();
     this.#trace.endSession(status);
     await this.#reportEnd((outcome ?? this.#lastTask)?.status === "ok" ? "ok" : "error");
     this.#frames.close();
@@ -464,26 +483,51 @@ class AgentSession {
     }
   }
 
+  /** What shows files to others is loaded for who declares it. */
+  async #openPlanes(): Promise<void> {
+    const staged = this.#staged;
+    const { exports, capabilities } = staged.manifest;
+    if (exports.files === null && exports.peerFiles === null && capabilities.peerFetch === null) return;
+    const { installPeerTools, SessionPlanes } = await import("./session_planes.ts");
+    installPeerTools(staged.manifest, this.#directories.runtime);
+    const planes = new SessionPlanes({
+      staged,
+      directories: this.#directories,
+      generation: () => this.#registry.generation,
+      card: () => this.#card("public"),
+      trace: () => this.#trace.second,
+      recordPlane: (record) => recordPlane(this.#trace.second, record),
+    });
+    this.#planes = planes;
+    this.#undo.push(() => planes.close());
+  }
+
+  #card(kind: "public" | "extended") {
+    const { manifest, sessionId, lifecycle } = this.#staged;
+    const { exports } = manifest;
+    return agentCard({
+      name: manifest.name,
+      version: manifest.version,
+      sessionId,
+      port: this.#listener.port,
+      takesTasks: lifecycle.taskAcceptance !== "none",
+      authenticated: manifest.network.authentication !== null,
+      a2aCompat: manifest.network.a2aCompat,
+      tools: this.#inventory().map(({ name }) => name),
+      shell: manifest.capabilities.shellAllow.length > 0,
+      network: manifest.capabilities.networkAllow.length > 0,
+      planes: [
+        ...(exports.files === null ? [] : ["files" as const]),
+        ...(exports.peerFiles === null ? [] : ["peer_files" as const]),
+      ],
+      peerTasks: exports.peerTasks,
+    }, kind);
+  }
+
   #openDoor(): void {
-    const { manifest, sessionId, lifecycle, options } = this.#staged;
+    const { manifest, sessionId, lifecycle, options, containment } = this.#staged;
     const { authentication, internalPort, hosts, origins } = manifest.network;
     if (authentication !== null) this.#doorTokens = new DoorTokens(authentication.credentials);
-    const takesTasks = lifecycle.taskAcceptance !== "none";
-    const card = (kind: "public" | "extended") =>
-      agentCard({
-        name: manifest.name,
-        version: manifest.version,
-        sessionId,
-        port: this.#listener.port,
-        takesTasks,
-        authenticated: authentication !== null,
-        a2aCompat: manifest.network.a2aCompat,
-        tools: this.#inventory().map(({ name }) => name),
-        shell: manifest.capabilities.shellAllow.length > 0,
-        network: manifest.capabilities.networkAllow.length > 0,
-        planes: [],
-        peerTasks: manifest.exports.peerTasks,
-      }, kind);
     this.#listener = openListener({
       hostname: options.bind,
       port: internalPort,
@@ -492,7 +536,7 @@ class AgentSession {
       session: {
         sessionId,
         capsule: manifest.name,
-        takesTasks,
+        takesTasks: lifecycle.taskAcceptance !== "none",
         authenticated: authentication !== null,
         tasks: this.#registry,
         frames: this.#frames,
@@ -503,8 +547,11 @@ class AgentSession {
           ? null
           // One that comes before the first delegation is nobody's.
           : (delegationId) => this.#delegations?.receive(delegationId) ?? "not-awaited",
-        publicCard: () => card("public"),
-        extendedCard: () => card("extended"),
+        planes: this.#planes?.endpoint ?? null,
+        containment: containment.decision.achieved,
+        recordPlane: (record) => recordPlane(this.#trace.second, record),
+        publicCard: () => this.#card("public"),
+        extendedCard: () => this.#card("extended"),
       },
       tokens: this.#doorTokens,
       bounds: options.bounds,
@@ -531,7 +578,7 @@ class AgentSession {
       runtimeDir: paths.runtime,
       recordsDir: paths.records,
       contextBudget: manifest.context.maxTokens,
-      compactionHook: false,
+      compactionHook: this.#staged.artifacts.some(compactsHistory),
       copiedFolder: this.#staged.options.spawned?.snapshot ?? null,
       artifacts: this.#installed.filter((tool) => describeTool(tool) !== null).map(({ name, manifest: own }) => ({
         name,
@@ -568,7 +615,7 @@ class AgentSession {
 
   /** A line a component wrote, for stderr. */
   #componentLine(artifact: string, line: string): void {
-    this.#run.diagnostics(`[${artifact}] ${redactValues(line, this.#credentialValues())}`);
+    this.#run.diagnostics(`[${artifact}] ${redactPeerTokens(redactValues(line, this.#credentialValues()))}`);
   }
 
   #bindComponents(url: string): void {
@@ -653,10 +700,10 @@ class AgentSession {
   }
 
   /** The tools the runtime provides to this capsule, by name. @param tools What their calls may use. */
-  async #providedTools(tools: () => SessionTools): Promise<ReadonlyMap<string, ResolvedTool>> {
-    const provided = new Map<string, ResolvedTool>();
+  async #runtimeTools(tools: () => SessionTools): Promise<ReadonlyMap<string, RuntimeTool>> {
+    const provided = new Map(this.#planes?.tools ?? []);
     const { capabilities } = this.#staged.manifest;
-    if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool());
+    if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool().run);
     if (capabilities.planSubmit) {
       const { PlanTool } = await import("../plan/plan_tool.ts");
       const plans = new PlanTool({
@@ -672,7 +719,7 @@ class AgentSession {
         waiting: (taskId, wait) => this.#registry.waitIn(taskId, "plan", wait),
         report: (text) => this.#report(text),
       });
-      provided.set("submit-plan", plans.tool());
+      provided.set("submit-plan", plans.tool().run);
     }
     return provided;
   }
@@ -684,6 +731,99 @@ class AgentSession {
     }
     const { openSteps } = await import("../delegation/open_delegations.ts");
     return openSteps(this.#staged, this.#delegations);
+  }
+
+  #declaresHooks(): boolean {
+    return this.#staged.artifacts.some(({ entry }) => entry.role === "hook");
+  }
+
+  /** What hooks are given from their staging on. */
+  #hookOptions(): HookSessionOptions {
+    return {
+      components: this.#run.components,
+      manifest: this.#staged.manifest,
+      records: this.#directories.records,
+      tokens: this.#tokens,
+      redact: (text) => redactValues(text, this.#credentialValues()),
+      output: (hook, line) => this.#componentLine(hook, line),
+    };
+  }
+
+  /** Hooks bound to `on-stage`, before anything reads what is installed (spec session 3.5). */
+  async #stageHooks(): Promise<void> {
+    const artifacts = this.#staged.artifacts.filter(({ entry, manifest }) =>
+      entry.role === "hook" && manifest?.hook.binding === "on-stage"
+    );
+    if (artifacts.length === 0) return;
+    this.#modelAsked.resolve();
+    const { stagedHooks, stageWithHooks } = await import("../hook/session_hooks.ts");
+    const bound = bindComponents({
+      staged: this.#staged,
+      artifacts,
+      directories: this.#directories,
+      session: { sessionId: this.#staged.sessionId, url: null },
+      newClient: () => this.#newClient(),
+      admission: { open: false },
+      // There is no trace yet.
+      onCredential: () => {},
+    });
+    // The session holds no keys yet; these hooks may hold their own.
+    const redact = (text: string) =>
+      redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
+    try {
+      await stageWithHooks({
+        ...this.#hookOptions(),
+        redact,
+        output: (hook, line) => this.#run.diagnostics(`[${hook}] ${redact(line)}`),
+        hooks: stagedHooks({ artifacts }, bound.specs),
+        runtimeDir: this.#directories.runtime,
+      });
+    } finally {
+      bound.close();
+    }
+  }
+
+  /** @throws {MurError} `E-RUN-001`, `E-RUN-002` for a hook that cannot be made. */
+  async #openHooks(): Promise<SessionHooks | null> {
+    if (!this.#declaresHooks()) return null;
+    const { stagedHooks, SessionHooks } = await import("../hook/session_hooks.ts");
+    const { manifest, options, source, sessionId } = this.#staged;
+    const { model, compaction } = manifest.inference!;
+    const hooks = await SessionHooks.open({
+      ...this.#hookOptions(),
+      hooks: stagedHooks(this.#staged, this.#bound.specs),
+      sessionId,
+      conversations: options.home.conversations,
+      workdir: this.#directories.workdir,
+      out: this.#directories.out,
+      trace: this.#trace,
+      inference: {
+        model: model ?? "",
+        promptCacheKey: promptCacheKey(manifest.name, manifest.version, null),
+        callDriver: this.#driverCall(),
+        providerStatus: () => this.#driverGateway()?.lastStatus() ?? null,
+        spend: this.#spend,
+      },
+      compactionPrompt: compaction.systemPromptFile === null
+        ? compaction.systemPrompt
+        : await source.readText(compaction.systemPromptFile).catch((cause) => {
+          throw unreadablePrompt(`inference.compaction.system_prompt_file: ${compaction.systemPromptFile}`, cause);
+        }),
+      capabilities: this.#grantedCapabilities(),
+      drainBound: options.bounds.hookDrain,
+      log: (text) => this.#log.line(text),
+    });
+    this.#undo.push(() => hooks.close());
+    return hooks;
+  }
+
+  #grantedCapabilities(): readonly ("network" | "filesystem" | "shell")[] {
+    const { networkAllow, scope, shellAllow } = this.#staged.manifest.capabilities;
+    return [
+      ...(networkAllow.length > 0 ? ["network" as const] : []),
+      ...(scope !== null ? ["filesystem" as const] : []),
+      ...(shellAllow.length > 0 ? ["shell" as const] : []),
+    ];
   }
 
   async #openTools(url: string): Promise<void> {
@@ -701,7 +841,6 @@ class AgentSession {
     });
     this.#undo.push(() => this.#commands.close(this.#ended));
     const tools: SessionTools = new SessionTools({
-      provided: await this.#providedTools(() => tools),
       installed: this.#installed,
       allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),
       shellAllow: manifest.capabilities.shellAllow,
@@ -712,6 +851,7 @@ class AgentSession {
       ),
       components: this.#run.components,
       commands: this.#commands,
+      runtimeTools: await this.#runtimeTools(() => tools),
       frames: this.#frames,
       requestInput: (taskId, prompt) => {
         const seconds = staged.lifecycle.inputTimeoutSecs;
@@ -727,6 +867,7 @@ class AgentSession {
           ? null
           : protectedPathOf(new ReadOnlyPaths(readOnly, this.#commands.resolvePath), tool, name, input),
       warn: (warning) => this.#warn(warning),
+      hooks: this.#hooks,
       trace: this.#trace,
       frames: this.#frames,
     });
@@ -755,11 +896,7 @@ class AgentSession {
       max_turns: inference.maxTurns,
       max_session_tokens: inference.maxSessionTokens,
       machine_tokens_per_day: this.#staged.ledger === null ? null : this.#staged.configuration.machineTokensPerDay,
-      capabilities: [
-        ...(capabilities.networkAllow.length > 0 ? ["network" as const] : []),
-        ...(capabilities.scope !== null ? ["filesystem" as const] : []),
-        ...(capabilities.shellAllow.length > 0 ? ["shell" as const] : []),
-      ],
+      capabilities: this.#grantedCapabilities(),
       tools_declared: this.#inventory().map(({ name }) => name),
       tool_refresh: inference.toolRefresh,
       runtime_artifacts: this.#staged.artifacts.flatMap(({ entry, pulledBy }) =>
@@ -839,8 +976,16 @@ class AgentSession {
       registry: this.#registry,
       runtimeDir: this.#directories.runtime,
       out: this.#directories.out,
+      frames: this.#frames,
       threaded: lifecycle.conversation === "threaded",
       maxTurns: manifest.inference!.maxTurns,
+      maxReopens: lifecycle.maxTaskReopens,
+      hooks: this.#hooks,
+      compactOnce: (contextId) => {
+        if (contextId !== this.#toCompact) return false;
+        this.#toCompact = null;
+        return true;
+      },
       continuation: this.#continuation,
       detachedWork: () => this.#workIds(),
       handedOff: this.#delegations,
@@ -865,8 +1010,7 @@ class AgentSession {
     const { manifest, gateways } = this.#staged;
     const inference = manifest.inference!;
     const driver = driverEntry(manifest)!.bareName;
-    const spec = this.#bound.specs.get(driver)!;
-    const gateway = this.#bound.gateways.get(driver) ?? null;
+    const gateway = this.#driverGateway();
     return {
       model: inference.model ?? "",
       maxTokens: inference.maxTokens ?? DEFAULT_MAX_TOKENS,
@@ -878,21 +1022,7 @@ class AgentSession {
       }),
       tools: this.#inventory(),
       promptCacheKey: promptCacheKey(manifest.name, manifest.version, task.contextId),
-      callDriver: (request, chunks, signal) => {
-        gateway?.beginCall();
-        const call = this.#run.components.callTool(spec, { data: request, logPath: null }, {
-          emitChunk: chunks.text,
-          emitThinkingChunk: chunks.thinking,
-          output: (_stream, line) => this.#componentLine(driver, line),
-          signal,
-          // What its first request needs loads while the driver prepares it.
-          sent: () => void loadHttpModules(),
-        });
-        // A driver need not ask anyone.
-        const answered = () => this.#modelAsked.resolve();
-        call.then(answered, answered);
-        return call;
-      },
+      callDriver: this.#driverCall(),
       providerStatus: () => gateway?.lastStatus() ?? null,
       redact: (text) => redactValues(text, this.#credentialValues()),
       reportError: (error) => this.#run.diagnostics(formatError(error)),
@@ -901,6 +1031,10 @@ class AgentSession {
           ? { error: credentialRejectedError(gateway, gateways.get(driver)?.credential ?? null) }
           : null,
       dispatcher: this.#dispatcher,
+      hooks: this.#hooks,
+      compaction: manifest.context.maxTokens === null
+        ? null
+        : { window: manifest.context.maxTokens, threshold: inference.compaction.threshold },
       tokens: this.#tokens,
       spend: this.#spend,
       trace: this.#trace,
@@ -909,6 +1043,32 @@ class AgentSession {
       warn: (warning) => this.#warn(warning),
       workdirBreach: () => this.#breach,
       record,
+    };
+  }
+
+  #driverGateway(): CredentialGateway | null {
+    return this.#bound.gateways.get(driverEntry(this.#staged.manifest)!.bareName) ?? null;
+  }
+
+  /** How the driver is asked, by a turn or by a hook. */
+  #driverCall(): TurnLoopServices["callDriver"] {
+    const driver = driverEntry(this.#staged.manifest)!.bareName;
+    const spec = this.#bound.specs.get(driver)!;
+    const gateway = this.#driverGateway();
+    return (request, chunks, signal) => {
+      gateway?.beginCall();
+      const call = this.#run.components.callTool(spec, { data: request, logPath: null }, {
+        emitChunk: chunks.text,
+        emitThinkingChunk: chunks.thinking,
+        output: (_stream, line) => this.#componentLine(driver, line),
+        signal,
+        // What its first request needs loads while the driver prepares it.
+        sent: () => void loadHttpModules(),
+      });
+      // A driver need not ask anyone.
+      const answered = () => this.#modelAsked.resolve();
+      call.then(answered, answered);
+      return call;
     };
   }
 
@@ -934,6 +1094,11 @@ class AgentSession {
     this.#warn(warning);
     this.#log.line(formatWarning(warning));
   }
+}
+
+/** Writes the line of a request to a plane. */
+function recordPlane(trace: SecondTraceWriter, { type, body }: PlaneRecord): void {
+  trace.write(type, body);
 }
 
 /** Whether `localhost` reaches a door bound to this address: it is tried as 127.0.0.1 first. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { parseArtifactManifest } from "../../artifact/manifest/artifact_manifest.ts";
-import { DispatchRefusal, type ResolvedTool } from "../agent/tool_dispatch.ts";
+import { DispatchRefusal } from "../agent/tool_dispatch.ts";
 import type { ComponentRuntime, ComponentSpec } from "../component/component_runtime.ts";
 import { FrameLog } from "./frame_log.ts";
-import { SessionTools, toolRun } from "./session_tools.ts";
+import { type RuntimeTool, SessionTools, toolRun } from "./session_tools.ts";
 
 function installed(name: string, rest: string, skillText: string | null = null) {
   return { name, skillText, manifest: parseArtifactManifest(`name: ${name}\nversion: "1"\n${rest}\n`, name) };
@@ -13,9 +13,8 @@ function spec(name: string, role: ComponentSpec["role"]): ComponentSpec {
   return { name, role } as ComponentSpec;
 }
 
-function tools(provided: ReadonlyMap<string, ResolvedTool> = new Map()): SessionTools {
+function tools(runtimeTools: ReadonlyMap<string, RuntimeTool> = new Map()): SessionTools {
   return new SessionTools({
-    provided,
     installed: [
       installed("wasm-tool", "runtime: tool"),
       installed("native-tool", "runtime: tool\nimplementation: native"),
@@ -30,7 +29,13 @@ function tools(provided: ReadonlyMap<string, ResolvedTool> = new Map()): Session
     specs: new Map([["wasm-tool", spec("wasm-tool", "tool")], ["driver", spec("driver", "driver")]]),
     pulledSkills: new Set(["pulled"]),
     components: {} as ComponentRuntime,
-    commands: { shell: () => assert.fail(), step: () => assert.fail(), native: () => assert.fail() },
+    commands: {
+      shell: () => assert.fail(),
+      step: () => assert.fail(),
+      native: () => assert.fail(),
+      describeShell: () => assert.fail(),
+    },
+    runtimeTools,
     frames: new FrameLog(),
     requestInput: () => assert.fail(),
     output: () => {},
@@ -59,9 +64,9 @@ Deno.test("what is not declared cannot be called: unknown names, drivers, binari
 });
 
 Deno.test("a tool the runtime provides to this session answers its reserved name, ahead of everything else", () => {
-  const provided: ResolvedTool = { kind: "runtime", inputSchema: null, run: () => assert.fail() };
-  const session = tools(new Map([["delegate-task", provided], ["bash", provided]]));
-  assert.equal(session.resolve("delegate-task"), provided);
+  const run: RuntimeTool = () => assert.fail();
+  const session = tools(new Map([["delegate-task", run], ["bash", run]]));
+  assert.deepEqual(session.resolve("delegate-task"), { kind: "runtime", inputSchema: null, run });
   assert.equal(session.resolve("bash").kind, "shell");
 });
 

@@ -17,6 +17,8 @@ export interface TrustedPlaces {
   readonly cwd: string;
   /** `~/.murmur`: keys, installed artifacts, translations and records, wherever the work folder lies. */
   readonly murmurHome: string;
+  /** What this program itself runs from, wherever the work folder lies. */
+  readonly program: readonly TrustedPath[];
 }
 
 /** The trusted paths of a launch. */
@@ -45,6 +47,7 @@ export function trustedPaths(manifest: CapsuleManifest, places: TrustedPlaces): 
   trusted.delete(places.murmurHome);
   return [
     { path: places.murmurHome, tree: true, hidden: true },
+    ...places.program,
     ...[...trusted].map(([path, tree]) => tree ? { path, tree } : { path }),
   ];
 }

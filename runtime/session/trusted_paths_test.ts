@@ -24,6 +24,7 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
     storeRoot: null,
     cwd: "/p",
     murmurHome: "/home/me/.murmur",
+    program: [],
   }).map(({ path }) => path);
   for (const directory of ["/p", "/w"]) {
     for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env", ".murmur"]) {
@@ -51,6 +52,7 @@ inference: { model: m, driver: { artifact: driver }, system_prompt_file: guide.m
     storeRoot: "/p",
     cwd: "/p",
     murmurHome: "/home/me/.murmur",
+    program: [],
   });
   assert.deepEqual(paths.map(({ path }) => path).sort(), [...new Set(paths.map(({ path }) => path))].sort());
   assert.equal(paths.find(({ path }) => path === "/p/guide.md")?.tree, true);
@@ -64,6 +66,7 @@ Deno.test("directories are trusted with all that is in them", () => {
     storeRoot: "/s",
     cwd: "/c",
     murmurHome: "/home/me/.murmur",
+    program: [],
   }).filter(({ tree }) => tree).map(({ path }) => path);
   assert.deepEqual(trees, ["/home/me/.murmur", "/p/.murmur", "/s/.murmur", "/c/.murmur", "/p/skills/guide"]);
 });
@@ -76,6 +79,7 @@ Deno.test("the root directory gives paths with one slash", () => {
     storeRoot: null,
     cwd: "/",
     murmurHome: "/home/me/.murmur",
+    program: [],
   });
   assert.ok(paths.some(({ path }) => path === "/murmur.yaml"));
 });
@@ -88,6 +92,21 @@ Deno.test("the home of keys and records is hidden, also where it is trusted for 
     storeRoot: null,
     cwd: "/home/me",
     murmurHome: "/home/me/.murmur",
+    program: [],
   }).filter(({ path }) => path === "/home/me/.murmur");
   assert.deepEqual(home, [{ path: "/home/me/.murmur", tree: true, hidden: true }]);
+});
+
+Deno.test("what the program itself runs from is trusted", () => {
+  const program = [{ path: "/home/me/.cache/murmur", tree: true }, { path: "/home/me/.local/bin/mur" }];
+  const paths = trustedPaths(MANIFEST, {
+    manifest: null,
+    manifestDir: "/p",
+    workspaceRoot: null,
+    storeRoot: null,
+    cwd: "/home/me",
+    murmurHome: "/home/me/.murmur",
+    program,
+  });
+  for (const place of program) assert.ok(paths.includes(place), place.path);
 });

@@ -4,6 +4,7 @@
  * @module
  */
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts";
+import type { PlaneRecord, ServedPlanes } from "../../runtime/door/door_session.ts";
 import { agentCard } from "../../runtime/door/agent_card.ts";
 import type { DoorSession } from "../../runtime/door/door_session.ts";
 import { DoorTokens } from "../../runtime/door/door_token.ts";
@@ -26,6 +27,8 @@ export interface LocalDoorOptions {
   readonly bounds?: Partial<TimeBounds>;
   readonly residue?: () => readonly ResidueItem[];
   readonly receiveCompletion?: DoorSession["receiveCompletion"];
+  readonly planes?: ServedPlanes;
+  readonly recordPlane?: (record: PlaneRecord) => void;
   /** The session is not ready yet. */
   readonly waits?: boolean;
 }
@@ -91,6 +94,9 @@ export function openLocalDoor(options: LocalDoorOptions = {}): LocalDoor {
       a2aCompat,
       acceptsPeers,
       receiveCompletion: options.receiveCompletion ?? null,
+      planes: options.planes ?? null,
+      containment: "advisory",
+      recordPlane: options.recordPlane ?? (() => {}),
       publicCard: () => card("public"),
       extendedCard: () => card("extended"),
     },
