@@ -219,11 +219,11 @@ export class SessionDelegations implements HandedOffWork {
     scope: Pick<CallScope, "taskId" | "contextId" | "signal">,
   ): Promise<StepDelegation | { readonly reason: string }> {
     const { result, delegation } = await this.#launch("step", call, scope);
-    if (result.status !== "started" || delegation === null) return { reason: (result as { reason: string }).reason };
+    if (result.status !== "started") return { reason: result.reason };
     return {
-      child: delegation.child,
+      child: result.child,
       taskId: result.taskId,
-      finish: (outcome, reason) => this.#finishStep(delegation, outcome, reason),
+      finish: (outcome, reason) => this.#finishStep(delegation!, outcome, reason),
     };
   }
 
@@ -494,10 +494,10 @@ export class SessionDelegations implements HandedOffWork {
     );
   }
 
-  /** Children that hold their task and are not gone. */
+  /** Children that hold their task and are not gone; not that of a step that is over. */
   #live(taskId?: string): Delegation[] {
-    return [...this.#delegations.values()].filter(({ taskId: owner, state }) =>
-      (taskId === undefined || owner === taskId) && (state.phase === "running" || state.phase === "ending")
+    return [...this.#delegations.values()].filter(({ taskId: owner, state, recorded }) =>
+      (taskId === undefined || owner === taskId) && !recorded && (state.phase === "running" || state.phase === "ending")
     );
   }
 
