@@ -6,6 +6,7 @@
  */
 import { ArtifactStore } from "../artifact/store.ts";
 import { writeZip } from "../artifact/zip_writer.ts";
+import { firstPartyComponents } from "../scripts/build_components.ts";
 import { benchProject } from "./bundled_mur.ts";
 import { type BenchResult, median } from "./result.ts";
 
@@ -102,16 +103,24 @@ async function toFirstLine(command: Deno.Command): Promise<number> {
 async function callTime(records: string): Promise<number> {
   for (const line of (await Deno.readTextFile(`${records}/trace.jsonl`)).split("\n")) {
     if (!line.startsWith('{"event_type":"tool_call"') || !line.includes('"tool_name":"delegate-task"')) continue;
-    const { status, duration_ms, output_bytes } = JSON.parse(line);
+    const { status, duration_ms, output } = JSON.parse(line);
     if (status === "ok") return duration_ms;
-    throw new Error(`the delegation failed (${output_bytes} bytes of result)`);
+    throw new Error(`the delegation failed: ${output}`);
   }
   throw new Error("nothing was delegated");
 }
 
 export async function run(): Promise<BenchResult> {
-  const parent = manifest("bench", [CALL, { text: "waiting" }], "capabilities: { spawn: { allow: [local/child] } }\n");
+  const parent = manifest(
+    "bench",
+    [CALL, { text: "waiting" }],
+    "capabilities: { spawn: { allow: [local/child] } }\ntrace: { capture: content }\n",
+  );
   await using project = await benchProject(parent, ["murmur-driver-scripted"]);
+  // A child stands in no project: what it is made of is installed for the user.
+  for (const archive of (await firstPartyComponents(["murmur-driver-scripted"])).values()) {
+    await project.run("install", "-g", archive);
+  }
   for (const [name, text] of [["bench", parent], ["child", CHILD]] as const) await install(project.home, name, text);
   await using daemon = await startDaemon(project.home);
   project.env.MURMUR_ROOST_URL = daemon.url;
