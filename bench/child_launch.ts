@@ -6,6 +6,7 @@
  */
 import { ArtifactStore } from "../artifact/store.ts";
 import { writeZip } from "../artifact/zip_writer.ts";
+import { firstPartyComponents } from "../scripts/build_components.ts";
 import { benchProject } from "./bundled_mur.ts";
 import { type BenchResult, median } from "./result.ts";
 
@@ -37,7 +38,10 @@ const CALL = {
 };
 
 async function install(home: string, name: string, text: string): Promise<void> {
-  const bytes = await writeZip([{ name: "murmur.yaml", bytes: new TextEncoder().encode(text) }]);
+  const bytes = await writeZip([{
+    name: "murmur.yaml",
+    bytes: new TextEncoder().encode(`${text}runtime: capsule\nexecution: static\n`),
+  }]);
   await new ArtifactStore(`${home}/.murmur/artifacts`).put({
     metadata: {
       name,
@@ -82,13 +86,14 @@ async function startDaemon(home: string): Promise<{ readonly url: string } & Asy
 async function toFirstLine(command: Deno.Command): Promise<number> {
   const start = performance.now();
   const child = command.spawn();
+  const errors = new Response(child.stderr).text();
   const reader = child.stdout.getReader();
-  await reader.read();
+  const { done } = await reader.read();
   const elapsed = performance.now() - start;
+  if (done) throw new Error(`the child did not start: ${await errors}`);
   (async () => {
     while (!(await reader.read()).done);
   })();
-  child.stderr.pipeTo(new WritableStream()).catch(() => {});
   child.kill("SIGTERM");
   await child.status;
   return elapsed;
@@ -97,17 +102,25 @@ async function toFirstLine(command: Deno.Command): Promise<number> {
 /** What `delegate-task` took in the trace of a session, in milliseconds. */
 async function callTime(records: string): Promise<number> {
   for (const line of (await Deno.readTextFile(`${records}/trace.jsonl`)).split("\n")) {
-    if (!line.includes('"tool_name":"delegate-task"')) continue;
-    const { status, duration_ms, output_bytes } = JSON.parse(line);
+    if (!line.startsWith('{"event_type":"tool_call"') || !line.includes('"tool_name":"delegate-task"')) continue;
+    const { status, duration_ms, output } = JSON.parse(line);
     if (status === "ok") return duration_ms;
-    throw new Error(`the delegation failed (${output_bytes} bytes of result)`);
+    throw new Error(`the delegation failed: ${output}`);
   }
   throw new Error("nothing was delegated");
 }
 
 export async function run(): Promise<BenchResult> {
-  const parent = manifest("bench", [CALL, { text: "waiting" }], "capabilities: { spawn: { allow: [local/child] } }\n");
+  const parent = manifest(
+    "bench",
+    [CALL, { text: "waiting" }],
+    "capabilities: { spawn: { allow: [local/child] } }\ntrace: { capture: content }\n",
+  );
   await using project = await benchProject(parent, ["murmur-driver-scripted"]);
+  // A child stands in no project: what it is made of is installed for the user.
+  for (const archive of (await firstPartyComponents(["murmur-driver-scripted"])).values()) {
+    await project.run("install", "-g", archive);
+  }
   for (const [name, text] of [["bench", parent], ["child", CHILD]] as const) await install(project.home, name, text);
   await using daemon = await startDaemon(project.home);
   project.env.MURMUR_ROOST_URL = daemon.url;
