@@ -137,7 +137,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
   // Asked while the manifest is read; a launch that is refused before it matters says so itself.
   const host = readHost();
   host.catch(() => {});
-  refuseForeignLaunch(options.env);
+  refuseForeignLaunch(options);
   refuseExclusiveFlags(options);
   const { cwd, home, source: wanted } = options;
   const envFrom = wanted.kind === "manifest"
@@ -215,6 +215,7 @@ export function planScope(plan: LaunchPlan, judgement: ContainmentJudgement, wal
     stateRoot: plan.options.home.state,
     componentHost: walls,
     readOnlyAdvisoryFor: readOnlyInterpreters(plan.manifest.capabilities),
+    copiedFolder: plan.options.spawned?.snapshot ?? null,
   });
 }
 
