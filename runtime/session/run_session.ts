@@ -302,9 +302,11 @@ class AgentSession {
     const { lifecycle, options } = this.#staged;
     await this.#hooks?.sessionStarted();
     const text = this.#taskText;
-    // Nothing else is to be done yet; a launch task loads it while its driver is busy.
     if (text === null) {
-      void loadHttpModules();
+      // Nothing else is to be done yet, but by a delegated child, whose task is on its way: the answer to that comes first.
+      // A task loads it while its driver is busy.
+      if (options.spawned?.approval) this.#listener.expectRequest();
+      else void loadHttpModules();
       this.#run.components.letGoWhenIdle();
     }
     const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
