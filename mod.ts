@@ -24,6 +24,37 @@ export type { SessionOutcome } from "./runtime/session/run_session.ts";
 export type { Frame, TaskState } from "./runtime/session/frame_log.ts";
 export { HttpError, type HttpErrorKind } from "./base/http_error.ts";
 export { MurError, type Warning } from "./base/errors.ts";
+
+/**
+ * Handles for peer files: minting and verifying them in a program of your own, and answering redeems.
+ */
+export {
+  decodePayloadUnverified,
+  handleId,
+  type HandlePayload,
+  mint,
+  type MintedHandle,
+  newNonce,
+  PeerMintKey,
+  verify,
+} from "./planes/handle.ts";
+export { audienceFromCard } from "./planes/audience.ts";
+export { PEER_INBOX_DIR, storedPathFor } from "./planes/stored_path.ts";
+export {
+  AUDIENCE_HEADER,
+  HANDLE_ID_HEADER,
+  handlePeerRequest,
+  isPeerPath,
+  PEER_PATH_PREFIX,
+  type PeerPlane,
+  type PeerRequest,
+  type RedeemRecord,
+} from "./planes/peer_plane.ts";
+export { ExportRoot, type ExportRootOptions } from "./planes/export_root.ts";
+export { RootedDir } from "./base/rooted_dir.ts";
+export type { HandleError, PeerError, PlaneAnswer, PlaneRefusal } from "./planes/plane_refusal.ts";
+
+/** The spawn daemon's client. */
 export {
   type DeregisterRequest,
   parseRoostUrl,

@@ -101,6 +101,72 @@ function replace(
   if (options.durable ?? true) dir.sync();
 }
 
+/**
+ * A file that is written piece by piece, and appears whole under its name or not at all. What stands under the name is
+ * replaced, a symbolic link itself and not what it points to. Disposed of before it is published, it leaves nothing.
+ *
+ * ```ts
+ * using file = StagedFile.create(dir, "report.md");
+ * for await (const piece of pieces) file.write(piece);
+ * file.publish();
+ * ```
+ */
+export class StagedFile implements Disposable {
+  readonly #dir: RootedDir;
+  readonly #name: string;
+  readonly #staging: string;
+  readonly #file: RootedFile;
+  #length = 0;
+  #over = false;
+
+  private constructor(dir: RootedDir, name: string, staging: string, file: RootedFile) {
+    this.#dir = dir;
+    this.#name = name;
+    this.#staging = staging;
+    this.#file = file;
+  }
+
+  /**
+   * Begins a file.
+   *
+   * @param name In `dir` itself. @param options.mode Before the umask; default `0o666`.
+   * @throws {RootedError}
+   */
+  static create(dir: RootedDir, name: string, options: { readonly mode?: number } = {}): StagedFile {
+    const staging = stagingName();
+    return new StagedFile(dir, name, staging, dir.openFile(staging, { write: true, createNew: true, ...options }));
+  }
+
+  /** Bytes written so far. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Appends. @throws {RootedError} `insufficient-space`, … */
+  write(bytes: Uint8Array<ArrayBuffer>): void {
+    naming(this.#name, () => this.#file.write(this.#length, bytes));
+    this.#length += bytes.length;
+  }
+
+  /** Gives it its name. It is not waited for the disk. @throws {RootedError} */
+  publish(): void {
+    naming(this.#name, () => this.#dir.rename(this.#staging, this.#dir, this.#name));
+    this.#over = true;
+    this.#file.close();
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#file.close();
+    try {
+      this.#dir.unlink(this.#staging);
+    } catch {
+      // Somebody else removed it.
+    }
+  }
+}
+
 /** Mode of the file that will be replaced; `null` when there is none. */
 function replacedMode(dir: RootedDir, name: string, exclusive: boolean): number | null {
   try {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { canMount, onSmallDisk } from "../tests/support/own_mounts.ts";
-import { writeAtomically, writeAtomicallyIn } from "./atomic_file.ts";
+import { StagedFile, writeAtomically, writeAtomicallyIn } from "./atomic_file.ts";
 import { RootedDir } from "./rooted_dir.ts";
 
 function inTempDir(body: (dir: string) => void): () => void {
@@ -117,3 +117,32 @@ Deno.test("a reader never sees a part", async () => {
     Deno.removeSync(dir, { recursive: true });
   }
 });
+
+Deno.test(
+  "a file written piece by piece appears whole or not at all, in the place of a link and not behind it",
+  inTempDir((dir) => {
+    const bytes = (text: string) => new TextEncoder().encode(text);
+    using root = RootedDir.open(dir);
+    Deno.writeTextFileSync(`${dir}/elsewhere`, "untouched");
+    Deno.symlinkSync("elsewhere", `${dir}/f`);
+    {
+      using file = StagedFile.create(root, "f", { mode: 0o640 });
+      file.write(bytes("one, "));
+      file.write(bytes("two"));
+      assert.equal(file.length, 8);
+      assert.equal(Deno.readLinkSync(`${dir}/f`), "elsewhere");
+      file.publish();
+    }
+    assert.equal(Deno.readTextFileSync(`${dir}/f`), "one, two");
+    assert.ok(Deno.lstatSync(`${dir}/f`).isFile);
+    assert.equal(Deno.readTextFileSync(`${dir}/elsewhere`), "untouched");
+    {
+      using file = StagedFile.create(root, "f");
+      file.write(bytes("given up"));
+    }
+    assert.equal(Deno.readTextFileSync(`${dir}/f`), "one, two");
+    Deno.mkdirSync(`${dir}/folder`);
+    using file = StagedFile.create(root, "folder");
+    assert.throws(() => file.publish(), { kind: "is-directory", path: "folder" });
+  }),
+);

@@ -40,7 +40,7 @@ Deno.test("every code that is told anywhere is explained, and no other", async (
   const explained = (await Deno.readTextFile(new URL("docs/codes.md", ROOT)))
     .matchAll(/^### ([EW]-[A-Z]+-\d{3})$/gm).map(([, code]) => code!).toArray();
   const told = new Set<string>();
-  for (const room of ["base", "artifact", "sandbox", "toolchain", "runtime", "cli"]) {
+  for (const room of ["base", "artifact", "sandbox", "planes", "toolchain", "runtime", "cli"]) {
     for await (const file of sourceFiles(new URL(`${room}/`, ROOT))) {
       const text = await Deno.readTextFile(file);
       const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "");

@@ -182,6 +182,7 @@ const SYMBOLS = {
   callNBNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "buffer", "i64"], result: "i32" },
   callNBNNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64", "buffer"], result: "i32" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
+  preadElsewhere: { name: "pread", parameters: ["i32", "buffer", "usize", "i64"], result: "isize", nonblocking: true },
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
   waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
   posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
@@ -489,6 +490,15 @@ export class Libc {
     const count = Number(await this.#c.writevElsewhere(fd, new Uint8Array(vectors.buffer), parts.length));
     // The memory is there as long as someone knows of it.
     return parts.length === 0 ? 0 : count;
+  }
+
+  /**
+   * Reads in another thread, as long as it takes. The buffer must stay as it is meanwhile, and the descriptor open.
+   *
+   * @returns the bytes read; a negative value when it failed, whose error number can't be told.
+   */
+  async preadElsewhere(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): Promise<number> {
+    return Number(await this.#c.preadElsewhere(fd, buffer, buffer.length, offset));
   }
 
   /** Waits in another thread for the end of a child, which is about to come; its wait status. */

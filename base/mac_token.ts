@@ -63,7 +63,7 @@ function codeOf({ domain }: TokenFamily, key: Uint8Array, segment: string): stri
 }
 
 /** Whether two ASCII texts are the same, in a time that depends on their lengths alone. */
-function sameText(a: string, b: string): boolean {
+export function sameText(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;
   for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i);

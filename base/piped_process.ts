@@ -210,6 +210,58 @@ export class PipedProcess {
   }
 }
 
+/** What a program wrote, and how it ended. */
+export interface CapturedOutput {
+  readonly status: ExitStatus;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs a short program and keeps what it writes. One that writes more than `maxBytes` is killed.
+ *
+ * @throws {MurError} `E-IO-…` when it can't be started.
+ */
+export async function captureOutput(options: PipedProcessOptions, maxBytes: number): Promise<CapturedOutput> {
+  const stdout = new Capture();
+  const stderr = new Capture();
+  const take = (capture: Capture, bytes: Uint8Array) => {
+    if (stdout.length + stderr.length + bytes.length > maxBytes) child.kill();
+    else capture.take(bytes);
+  };
+  const child = new PipedProcess(options, {
+    stdout: (bytes) => take(stdout, bytes),
+    stdoutEnd: () => stdout.end(),
+    stderr: (bytes) => take(stderr, bytes),
+    stderrEnd: () => stderr.end(),
+  });
+  await Promise.all([stdout.ended, stderr.ended]);
+  const status = await child.end();
+  return { status, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** One output, kept. */
+class Capture {
+  readonly #decoder = new TextDecoder();
+  readonly ended: Promise<void>;
+  /** Tells that nothing follows. */
+  readonly end: () => void;
+  text = "";
+  /** Bytes taken. */
+  length = 0;
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.end = resolve;
+  }
+
+  take(bytes: Uint8Array): void {
+    this.length += bytes.length;
+    this.text += this.#decoder.decode(bytes, { stream: true });
+  }
+}
+
 /** @throws {MurError} `E-IO-003` for a text no argument can hold. */
 function stringFor(text: string): CString {
   const bytes = cString(text);

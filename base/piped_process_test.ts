@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { MurError } from "./errors.ts";
-import { type ExitStatus, PipedProcess } from "./piped_process.ts";
+import { captureOutput, type ExitStatus, PipedProcess } from "./piped_process.ts";
 
 const SHELL = "/bin/sh";
 
@@ -183,4 +183,17 @@ Deno.test("many that read nothing hold up neither another nor the access to file
   for (const each of [child, ...deaf]) each.process.kill();
   for (const each of [child, ...deaf]) await each.end();
   assert.ok(equal(child.bytes, numbered(3_000_000, 4)));
+});
+
+Deno.test("what a short program writes is captured with its exit code, and one that writes on and on is killed", async () => {
+  const run = (script: string) => captureOutput({ command: SHELL, args: ["-c", script], env: {}, cwd: "/" }, 1_000);
+  assert.deepEqual(await run("printf 'gr\\303'; sleep 0.05; printf '\\274\\303\\237e'; echo no >&2; exit 3"), {
+    status: { code: 3, signal: null },
+    stdout: "grüße",
+    stderr: "no\n",
+  });
+  const flood = await run("while :; do echo 0123456789; done");
+  assert.equal(flood.status.signal, "SIGKILL");
+  assert.ok(flood.stdout.length <= 1_000);
+  await assert.rejects(() => captureOutput({ command: "/nothing/here", args: [], env: {}, cwd: "/" }, 1_000), MurError);
 });

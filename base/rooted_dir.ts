@@ -146,6 +146,14 @@ export class RootedFile implements Disposable {
     }
   }
 
+  /** As {@linkcode read} in another thread, for pieces that would hold this one up. The file stays open until it settles. */
+  async readElsewhere(offset: number, buffer: Uint8Array<ArrayBuffer>): Promise<number> {
+    const count = await this.#c.preadElsewhere(this.#fd, buffer, offset);
+    if (count >= 0) return count;
+    // Tells why, or succeeds after a signal.
+    return this.read(offset, buffer);
+  }
+
   /**
    * The whole file.
    *
@@ -214,10 +222,7 @@ export class RootedFile implements Disposable {
 
   /** Takes the advisory lock without waiting; false when another process holds it. Freed when the file is closed. */
   tryLock(mode: "exclusive" | "shared" = "exclusive"): boolean {
-    const result = this.#c.flock(this.#fd, (mode === "exclusive" ? LOCK.EX : LOCK.SH) | LOCK.NB);
-    if (result === -ERRNO.EAGAIN) return false;
-    this.#check(result, "lock");
-    return true;
+    return tryLock(this.#c, this.#fd, mode, this.path);
   }
 
   /** Closes it. A second call does nothing; any other call then fails with `bad-descriptor`. */
@@ -229,6 +234,13 @@ export class RootedFile implements Disposable {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+function tryLock(c: Libc, fd: number, mode: "exclusive" | "shared", path: string): boolean {
+  const result = c.flock(fd, (mode === "exclusive" ? LOCK.EX : LOCK.SH) | LOCK.NB);
+  if (result === -ERRNO.EAGAIN) return false;
+  if (result < 0) throw RootedError.fromResult(result, "lock", path);
+  return true;
 }
 
 /** A directory, held. */
@@ -300,6 +312,14 @@ export class RootedDir implements Disposable {
     if (opened.kind !== "directory") return new RootedFile(this.#c, opened.fd, path);
     this.#c.close(opened.fd);
     throw new RootedError("is-directory", "open", path);
+  }
+
+  /**
+   * Takes the advisory lock of this directory without waiting; false when another process holds it. Only of one that
+   * {@linkcode openEntry} gave, which was opened for reading.
+   */
+  tryLock(mode: "exclusive" | "shared" = "exclusive"): boolean {
+    return tryLock(this.#c, this.#fd, mode, this.path);
   }
 
   /** Opens whatever regular file or directory the path names, as WASI's `open-at` does without its `directory` flag. */

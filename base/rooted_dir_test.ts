@@ -475,3 +475,16 @@ eachWay("100,000 opens while a directory is swapped for a link to outside", asyn
     await swapper.status;
   }
 });
+
+eachWay("a piece is read in another thread as in this one", async ({ dir, resolver }) => {
+  Deno.writeTextFileSync(`${dir}/f`, "0123456789");
+  using root = RootedDir.open(dir, { resolver });
+  using file = root.openFile("f");
+  const buffer = new Uint8Array(4);
+  assert.equal(await file.readElsewhere(3, buffer), 4);
+  assert.equal(new TextDecoder().decode(buffer), "3456");
+  assert.equal(await file.readElsewhere(8, buffer), 2);
+  assert.equal(await file.readElsewhere(10, buffer), 0);
+  file.close();
+  await assert.rejects(file.readElsewhere(0, buffer), { kind: "bad-descriptor" });
+});

@@ -19,6 +19,12 @@ export interface TimeBounds {
   readonly doorBody: number;
   /** Between two comments that keep a stream of the door from looking idle (spec door 12.7). */
   readonly doorHeartbeat: number;
+  /** How long a large file of a plane waits for room in memory before it is refused. */
+  readonly planeRoom: number;
+  /** Longest time in which a plane hashes the files of one listing. */
+  readonly planeListing: number;
+  /** Silence of a peer while its card or a file of its is fetched. */
+  readonly peerSilence: number;
   /** Connecting to the spawn daemon. */
   readonly roostConnect: number;
   /** The spawn daemon's answer, which may have to read an archive first. */
@@ -29,6 +35,8 @@ export interface TimeBounds {
   readonly spawnApproval: number;
   /** Interval of the workdir size walk (spec session 21). */
   readonly workdirWalk: number;
+  /** Wait for hooks that are told events in the background, at the end of a session (spec components 10.6). */
+  readonly hookDrain: number;
   /** Idle component processes are let go after this (spec components 3.9). */
   readonly componentIdle: number;
   /** Longest wait for a component host to report ready. */
@@ -81,11 +89,15 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   doorDrain: 500,
   doorBody: 30_000,
   doorHeartbeat: 15_000,
+  planeRoom: 10_000,
+  planeListing: 60_000,
+  peerSilence: 30_000,
   roostConnect: 2_000,
   roostAnswer: 30_000,
   roostRequest: 10_000,
   spawnApproval: 60_000,
   workdirWalk: 10_000,
+  hookDrain: 15_000,
   componentIdle: 30_000,
   componentHostStart: 20_000,
   confineStart: 10_000,

@@ -13,6 +13,7 @@ import { systemInterfaces } from "../runtime/component/host/system.ts";
 import type { Pipe } from "../runtime/component/host/pipe.ts";
 import { componentHostScript } from "../runtime/component/host_program.ts";
 import { residentBytes } from "../runtime/component/resident_memory.ts";
+import { javascriptGuest } from "../runtime/component/testing/guests.ts";
 import { everythingTool, Harness } from "../runtime/component/testing/harness.ts";
 import { translate } from "../runtime/component/translate.ts";
 import { type BenchResult, median } from "./result.ts";
@@ -20,6 +21,13 @@ import { type BenchResult, median } from "./result.ts";
 const ROUNDS = 200;
 const BLOCK = 20;
 const KILLS = 12;
+/** A hook that has nothing to say. */
+const HOOK = `const none = () => ({ tag: "none" });
+export const lifecycle = {
+  onStage: none, onSessionStart: none, onTaskStart: none, onInference: none, onToolCall: none, onShell: none,
+  onCompaction: none, onTaskEnd: none, onSessionEnd: none,
+};`;
+const EVENT = { turn: 0, toolName: "t", inputBytes: 500, input: "x".repeat(500), outcome: null };
 const INPUT = { op: "echo", value: "x".repeat(500) };
 
 async function timed(work: () => unknown): Promise<number> {
@@ -74,14 +82,22 @@ export async function run(): Promise<BenchResult> {
     await call();
     bareCall(bare);
   }
+  const hookSpec = await harness.spec(await javascriptGuest("hook", HOOK), { name: "hook", role: "hook" });
+  const hook = await harness.runtime.openInstance(hookSpec, {});
+  const event = () => hook.call("onToolCall", EVENT, {});
+  for (let round = 0; round < 30; round++) await event();
   await harness.runtime.warmed();
+  const told: number[] = [];
   const dispatched: number[] = [];
   const bared: number[] = [];
   // A block of each in turn, so that what else runs on the machine meets both alike.
   for (let round = 0; round < ROUNDS; round += BLOCK) {
     for (let i = 0; i < BLOCK; i++) dispatched.push(await timed(call));
+    for (let i = 0; i < BLOCK; i++) told.push(await timed(event));
     for (let i = 0; i < BLOCK; i++) bared.push(await timed(() => bareCall(bare)));
   }
+
+  hook.close();
 
   const afterKill: number[] = [];
   for (let round = 0; round < KILLS; round++) {
@@ -98,6 +114,8 @@ export async function run(): Promise<BenchResult> {
       { what: "bare instantiate and call in one process", value: median(bared), unit: "ms" },
       { what: "whole dispatch path, warm process", value: warm, unit: "ms" },
       { what: "ratio", value: warm / median(bared), unit: "x", atMost: 1.4 },
+      { what: "event of a hook, whose instance stays", value: median(told), unit: "ms" },
+      { what: "ratio to a tool call", value: median(told) / warm, unit: "x", atMost: 0.5 },
       { what: "fresh process to first answer", value: median(fresh), unit: "ms" },
       { what: "first call after a kill, above a warm one", value: median(afterKill) - warm, unit: "ms", atMost: 60 },
       { what: "resident memory of the fullest host, with its guard", value: Math.max(...resident), unit: "MB" },

@@ -9,6 +9,8 @@ import { type BenchProject, benchProject } from "./bundled_mur.ts";
 export interface BenchSession extends AsyncDisposable {
   readonly pid: number;
   readonly port: number;
+  /** Its work folder. */
+  readonly workdir: string;
   /** Calls a method and gives its result. */
   // deno-lint-ignore no-explicit-any
   call(method: string, params?: object): Promise<any>;
@@ -16,8 +18,13 @@ export interface BenchSession extends AsyncDisposable {
   residentMb(): number;
 }
 
-/** Starts a capsule with the scripted driver. @param script The driver's configuration. */
-export async function startBenchSession(script: object): Promise<BenchSession> {
+/**
+ * Starts a capsule with the scripted driver.
+ *
+ * @param script The driver's configuration.
+ * @param blocks Further lines of its manifest.
+ */
+export async function startBenchSession(script: object, blocks = ""): Promise<BenchSession> {
   const project: BenchProject = await benchProject(
     `name: bench
 version: "0.1.0"
@@ -27,7 +34,7 @@ lifecycle: { task_acceptance: queue, after_task: sleep, queue_depth: 4 }
 inference:
   model: scripted
   driver: { artifact: murmur-driver-scripted, config: ${JSON.stringify(script)} }
-`,
+${blocks}`,
     ["murmur-driver-scripted"],
   );
   const child = project.command("run", "--json").spawn();
@@ -38,10 +45,12 @@ inference:
     if (done) throw new Error(`the session did not start: ${await new Response(child.stderr).text()}`);
     line += value;
   }
-  const port = Number(/"url":"localhost:(\d+)"/.exec(line)![1]);
+  const { url, workdir } = JSON.parse(line.slice(0, line.indexOf("\n")));
+  const port = Number(url.slice(url.lastIndexOf(":") + 1));
   return {
     pid: child.pid,
     port,
+    workdir,
     async call(method, params = {}) {
       const response = await fetch(`http://127.0.0.1:${port}/`, {
         method: "POST",

@@ -25,6 +25,7 @@ import { COMPLETE_ARGUMENT, type Shell, SHELLS } from "./completions.ts";
 import type { ConfigListFlags, ConfigSetFlags } from "./config.ts";
 import type { CliContext } from "./context.ts";
 import type { DoctorFlags } from "./doctor.ts";
+import type { FilesFlags } from "./files.ts";
 import type { InstallFlags } from "./install.ts";
 import type { ListFlags } from "./list.ts";
 import type { NewCapsuleFlags } from "./new.ts";
@@ -576,6 +577,29 @@ const sendRoute = buildCommand<SendFlags, [session: string, text: string], MurCo
   },
 });
 
+const filesRoute = buildCommand<FilesFlags, [session: string, path?: string], MurContext>({
+  loader: loading(async () => {
+    const { files } = await import("./files.ts");
+    return (context, flags, session, path) => files(context, flags, session, path);
+  }),
+  parameters: {
+    flags: {
+      output: option("Write the file there instead of to stdout", "file"),
+      json: toggle("Print one JSON object: the listing, or with -o what was fetched"),
+    },
+    aliases: { o: "output" },
+    positional: {
+      kind: "tuple",
+      parameters: [RUNNING_SESSION, positional("File to fetch; without one they are listed", "path")],
+    },
+  },
+  docs: {
+    brief: "List or fetch the files a running session exports",
+    fullDescription: "Reads exports.files through the session's door; the agent is not disturbed. A fetched file is " +
+      "compared with the hash it came with.",
+  },
+});
+
 const roostRoutes = buildRouteMap({
   routes: {
     status: buildCommand<RoostStatusFlags, [], MurContext>({
@@ -623,15 +647,18 @@ const newRoutes = buildRouteMap({
       docs: { brief: "Make a tool in TypeScript that builds" },
     }),
     hook: buildCommand<Record<never, never>, [name: string], MurContext>({
-      loader: loading(async () => (await import("./new.ts")).newHook),
+      loader: loading(async () => {
+        const { newHook } = await import("./new.ts");
+        return (context, _flags, name) => newHook(context, name);
+      }),
       parameters: {
         flags: {},
         positional: { kind: "tuple", parameters: [required("Name of hook and directory", "name")] },
       },
-      docs: { brief: "Refused: this version builds no hooks" },
+      docs: { brief: "Make a hook in TypeScript that builds" },
     }),
   },
-  docs: { brief: "Make a capsule or a tool from a template" },
+  docs: { brief: "Make a capsule, a tool or a hook from a template" },
 });
 
 const completionsRoute = buildCommand<Record<never, never>, [shell: Shell], MurContext>({
@@ -763,6 +790,7 @@ const routes = buildRouteMap({
     cancel: cancelRoute,
     stop: stopRoute,
     token: tokenRoute,
+    files: filesRoute,
     roost: roostRoutes,
     build: buildRoute,
     publish: publishRoute,

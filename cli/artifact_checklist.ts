@@ -6,6 +6,7 @@
  */
 import { componentNames } from "../artifact/component_names.ts";
 import { findPin, type LockFile, pinnedHash, pinProblem } from "../artifact/lockfile.ts";
+import { judgeHookContract } from "../artifact/manifest/artifact_manifest.ts";
 import type { ArtifactEntry, CapsuleManifest } from "../artifact/manifest/capsule_manifest.ts";
 import { nativePlatforms } from "../artifact/native_platform.ts";
 import { openPackage, readPayload } from "../artifact/package.ts";
@@ -132,6 +133,17 @@ async function checkPayload(
   const { lock, platform } = input;
   const install = `mur install ${entry.name}@${entry.version}`;
   const opened = await openPackage(bytes, artifact.path, input.maxBytes);
+  if (entry.role === "hook") {
+    try {
+      judgeHookContract(opened.manifest);
+    } catch (error) {
+      if (!(error instanceof MurError)) throw error;
+      return line("error", subject, {
+        finding: error.message,
+        fix: `install a release of ${subject} with a valid contract`,
+      });
+    }
+  }
   const payload = await readPayload(opened);
   let state = "platform-independent";
   if (opened.manifest.packaging === "native") {

@@ -181,12 +181,9 @@ async function makeComponent(
 function componentRole(manifest: ArtifactManifest): ComponentRole {
   if (manifest.runtime === "capsule") return "capsule";
   const { role } = manifest;
-  if (role === "tool" || role === "driver") return role;
-  const place = manifest.place("runtime");
-  throw new MurError("E-BLD-005", `this mur builds tools, drivers and script capsules from source, no ${role}`, {
-    hint: "build the component with another toolchain and list it in requires_files",
-    ...(place === undefined ? {} : { place }),
-  });
+  // `buildDeclaration` has refused a skill.
+  if (role === "skill") throw new Error("a skill with a build block");
+  return role;
 }
 
 /** A path below the current directory without that prefix. */

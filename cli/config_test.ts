@@ -9,7 +9,14 @@ import { readSecret, type SecretInput } from "./secret_input.ts";
 function output(): TextOutput & { readonly text: () => string } {
   const parts: string[] = [];
   const write = (text: string): boolean => parts.push(text) > 0;
-  return { isTerminal: false, color: false, write, line: (text) => write(`${text}\n`), text: () => parts.join("") };
+  return {
+    isTerminal: false,
+    color: false,
+    write,
+    writeBytes: () => false,
+    line: (text) => write(`${text}\n`),
+    text: () => parts.join(""),
+  };
 }
 
 /** A context over a directory of its own. */

@@ -20,6 +20,8 @@ export interface TextOutput {
   readonly color: boolean;
   /** Writes text as it is. Returns false when the stream is closed. */
   write(text: string): boolean;
+  /** As {@linkcode write}, for bytes that are no text. */
+  writeBytes(bytes: Uint8Array): boolean;
   /** Writes text and a newline; on a terminal control characters are shown, never obeyed (spec components 3.5). */
   line(text: string): boolean;
 }
@@ -64,9 +66,9 @@ export function textOutput(
   const encoder = new TextEncoder();
   const isTerminal = stream.isTerminal();
   let open = true;
-  const write = (text: string): boolean => {
+  const writeBytes = (bytes: Uint8Array): boolean => {
     if (!open) return false;
-    let rest = encoder.encode(text);
+    let rest = bytes;
     try {
       while (rest.length > 0) rest = rest.subarray(stream.writeSync(rest));
       return true;
@@ -77,10 +79,12 @@ export function textOutput(
       return false;
     }
   };
+  const write = (text: string) => writeBytes(encoder.encode(text));
   return {
     isTerminal,
     color: isTerminal && !env.get("NO_COLOR"),
     write,
+    writeBytes,
     // What a line holds may come from a component, a provider or an archive, an error's text included.
     line: (text) => write(`${isTerminal ? escapeControls(text) : text}\n`),
   };

@@ -205,6 +205,27 @@ export class DoorClient {
     throw new HttpError("protocol", `${this.shown} answered ${method} without a stream`);
   }
 
+  /**
+   * Something behind the door that is read with `GET`.
+   *
+   * @param path As it is sent.
+   * @throws {HttpError} @throws {DoorRefusal} For another status than 200.
+   */
+  async get(path: string): Promise<PlainResponse> {
+    const { host, port, token } = this.address;
+    const response = await sendPlain({
+      method: "GET",
+      host,
+      port,
+      path,
+      headers: token === null ? [] : [["authorization", `Bearer ${token}`]],
+      connectMs: this.#bounds.doorConnect,
+      silenceMs: this.#bounds.doorAnswer,
+    });
+    if (response.status !== 200) await this.#read(response, MAX_CARD);
+    return response;
+  }
+
   #post(
     method: string,
     params: JsonObject,

@@ -15,6 +15,7 @@ import { RootedDir } from "../base/rooted_dir.ts";
 import { isRootedError } from "../base/rooted_error.ts";
 import type { CliContext } from "./context.ts";
 import { CAPSULE_PROVIDERS, capsuleFiles, driverOf, type Provider } from "./templates/capsule_template.ts";
+import { hookEntryLine, hookFiles } from "./templates/hook_template.ts";
 import { toolFiles } from "./templates/tool_template.ts";
 
 /** Flags of `mur new capsule`. */
@@ -74,11 +75,18 @@ export async function newTool(context: CliContext, name: string): Promise<number
   return 0;
 }
 
-/** Refuses to make a hook: this version has no way to build one. @throws {MurError} `E-BLD-005`. */
-export function newHook(): never {
-  throw new MurError("E-BLD-005", "this mur builds tools, drivers and script capsules from source, no hook", {
-    hint: "mur new tool <NAME> makes a tool",
-  });
+/** Makes a hook. @throws {MurError} `E-NEW-002`, `E-NEW-003`, `E-IO-…`. */
+export async function newHook(context: CliContext, name: string): Promise<number> {
+  await requireFreeName(context, name);
+  const files = hookFiles(name);
+  const { version } = parseArtifactManifest(files["murmur.yaml"]!, `${name}/murmur.yaml`);
+  await writeProject(context, name, files);
+  printNext(context, name, files, [
+    `mur build ${name}`,
+    `mur install ./${name}/${name}-${version}.mur.zip   # in the directory of the capsule that uses it`,
+    `and in the artifacts: of its murmur.yaml   ${hookEntryLine(name, version)}`,
+  ]);
+  return 0;
 }
 
 function providerOf(text: string): Provider {

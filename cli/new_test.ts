@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseArtifactManifest } from "../artifact/manifest/artifact_manifest.ts";
+import { judgeHookContract, parseArtifactManifest } from "../artifact/manifest/artifact_manifest.ts";
 import { parseCapsuleManifest } from "../artifact/manifest/parse_capsule_manifest.ts";
 import { testContext, withTempDir, writeFiles } from "../tests/support/cli_context.ts";
 import { main } from "./main.ts";
@@ -84,18 +84,32 @@ Deno.test("a tool", () =>
     assert.match(out, /mur build word-count\n {2}mur install \.\/word-count\/word-count-0\.1\.0\.mur\.zip/);
   }));
 
+Deno.test("a hook", () =>
+  withProject(null, async (run, project) => {
+    const { status, out, err } = await run("hook", "gatekeeper");
+    assert.deepEqual([status, err], [0, ""]);
+    assert.deepEqual(entries(`${project}/gatekeeper`), [".gitignore", "hook.ts", "murmur.yaml"]);
+    const text = await Deno.readTextFile(`${project}/gatekeeper/murmur.yaml`);
+    const manifest = parseArtifactManifest(text, "murmur.yaml");
+    assert.deepEqual([manifest.name, manifest.role], ["gatekeeper", "hook"]);
+    assert.deepEqual(judgeHookContract(manifest), {
+      binding: "on-tool-call",
+      executionMode: "blocking",
+      commitPolicy: "deny",
+    });
+    assert.match(out, /mur build gatekeeper\n {2}mur install \.\/gatekeeper\/gatekeeper-0\.1\.0\.mur\.zip/);
+    assert.match(out, /- \{ name: gatekeeper, version: "0\.1\.0", runtime: hook \}\n$/);
+  }));
+
 Deno.test("what cannot be made is refused, and nothing is left", () =>
   withProject(null, async (run, project) => {
-    for (const kind of ["capsule", "tool"]) {
+    for (const kind of ["capsule", "tool", "hook"]) {
       for (const name of ["Helper", "a_b", "-a", "a-", "../x", "a/b", "", "a".repeat(101), "ä"]) {
         const { status, out, err } = await run(kind, "--", name);
         assert.deepEqual([status, out], [1, ""], name);
         assert.match(err, /^error\[E-NEW-002\]: /, name);
       }
     }
-    const hook = await run("hook", "gatekeeper");
-    assert.equal(hook.status, 1);
-    assert.match(hook.err, /E-BLD-005\]: .*no hook/);
     assert.match(
       (await run("capsule", "x", "--provider", "gemini")).err,
       /E-NEW-004\].*'gemini'[^]*anthropic, openai, scripted/,
@@ -108,7 +122,7 @@ Deno.test("what cannot be made is refused, and nothing is left", () =>
     await Deno.mkdir(`${project}/directory`);
     await Deno.symlink("/nowhere", `${project}/link`);
     for (const name of ["file", "directory", "link"]) {
-      for (const kind of ["capsule", "tool"]) {
+      for (const kind of ["capsule", "tool", "hook"]) {
         assert.match((await run(kind, name)).err, /E-NEW-003\].*already exists/, name);
       }
     }

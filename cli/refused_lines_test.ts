@@ -8,6 +8,7 @@ function stream(open: () => boolean): TextOutput & { text: string } {
     text: "",
     isTerminal: false,
     color: false,
+    writeBytes: () => false,
     write(text) {
       if (open()) this.text += text;
       return open();

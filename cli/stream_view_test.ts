@@ -33,7 +33,7 @@ Deno.test("artifacts without end are given up, one or many; those that end may b
 });
 
 Deno.test("a watch holds a bounded amount of answers whose tasks do not end", () => {
-  const silent = { isTerminal: false, color: false, write: () => true, line: () => true };
+  const silent = { isTerminal: false, color: false, writeBytes: () => true, write: () => true, line: () => true };
   const view = new WatchView(silent, silent);
   assert.throws(() => {
     for (let i = 0; i < 200; i++) {

@@ -7,6 +7,7 @@ function output(): TextOutput & { text: string } {
     text: "",
     isTerminal: true,
     color: false,
+    writeBytes: () => false,
     write(text: string) {
       stream.text += text;
       return true;

@@ -219,7 +219,14 @@ Deno.test("which session is watched, and which cannot be", () =>
 function output(isTerminal: boolean): TextOutput & { text(): string } {
   let text = "";
   const write = (more: string) => (text += more, true);
-  return { isTerminal, color: false, write, line: (more) => write(`${more}\n`), text: () => text };
+  return {
+    isTerminal,
+    color: false,
+    write,
+    writeBytes: () => false,
+    line: (more) => write(`${more}\n`),
+    text: () => text,
+  };
 }
 
 function shown(events: readonly ScriptedEvent[], isTerminal = false) {
@@ -285,6 +292,12 @@ Deno.test("a watch ends with its reader", () =>
     await using door = scriptedDoor({ answer: () => ({ events: FRAMES.slice(0, 3), hold: true }) });
     door.record(`${directory}/.murmur/running`);
     const context = testContext(directory, { HOME: directory });
-    const closed: TextOutput = { isTerminal: false, color: false, write: () => false, line: () => false };
+    const closed: TextOutput = {
+      isTerminal: false,
+      color: false,
+      write: () => false,
+      writeBytes: () => false,
+      line: () => false,
+    };
     assert.equal(await watch({ ...context, stdout: closed }, {}), 0);
   }));

@@ -163,7 +163,7 @@ function fetchError(url: string, code: Variant | undefined, fallback: string): F
   const where = new URL(url).origin;
   const tag = code?.tag ?? "internal-error";
   if (tag === "HTTP-request-denied") {
-    return new FetchError(tag, `the request to ${where} was refused: the capsule's network.allow does not cover it`);
+    return new FetchError(tag, `the request to ${where} was refused: no network.allow covers it`);
   }
   const detail = typeof code?.val === "string" && code.val !== "" ? `: ${code.val}` : "";
   return new FetchError(tag, `the request to ${where} failed: ${code === undefined ? fallback : tag}${detail}`);

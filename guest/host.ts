@@ -135,7 +135,46 @@ export interface WitToolResult {
   readonly metadata: [string, string][];
 }
 
-/** Every import of the fixed worlds; the last three depend on the role. */
+/** A message as `murmur:hook/lifecycle` has it. */
+interface WitMessage {
+  readonly role: string;
+  readonly content: string;
+  readonly id: string | null;
+  readonly sourceId: string | null;
+  readonly insertedBy: "replace-context" | "seed-context" | null;
+}
+
+/** `murmur:task-io/read.task-input-form`. */
+type WitInputForm = "as-given" | "original";
+
+/** What only a hook imports. */
+interface HookImports {
+  readonly inference: {
+    runInference(
+      request: { readonly messages: WitMessage[]; readonly systemPrompt: string | null; readonly model: string | null },
+    ): {
+      readonly text: string;
+      readonly modelUsed: string;
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+    };
+  };
+  readonly tokens: { count(text: string): number };
+  readonly taskIo: {
+    inputLen(form: WitInputForm): number;
+    readInput(form: WitInputForm, offset: number, maxBytes: number): string;
+    outputLen(): number;
+    readOutput(offset: number, maxBytes: number): string;
+  };
+  readonly conversation: {
+    readMessages(
+      cursor: string | null,
+      limit: number,
+    ): { readonly messages: WitMessage[]; readonly nextCursor: string | null; readonly total: number };
+  };
+}
+
+/** Every import of the fixed worlds; the last four depend on the role. */
 export interface Host {
   readonly environment: { getEnvironment(): [string, string][] };
   readonly stdin: { getStdin(): InputStream };
@@ -154,6 +193,7 @@ export interface Host {
   readonly task?: { requestInput(prompt: string): string };
   readonly chunks?: { emitChunk(text: string): void; emitThinkingChunk(text: string): void };
   readonly toolRegistry?: { invoke(name: string, input: WitToolInput): WitToolResult };
+  readonly hook?: HookImports;
 }
 
 let installed: Host | null = null;

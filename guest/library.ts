@@ -7,8 +7,9 @@
 export * as capsule from "./capsule.ts";
 export * as driver from "./driver.ts";
 export * as environment from "./environment.ts";
-export { capsuleExport, driverExport, toolExport } from "./exports.ts";
+export { capsuleExport, driverExport, hookExport, toolExport } from "./exports.ts";
 export * as files from "./files.ts";
+export * as hook from "./hook.ts";
 export { installGlobals } from "./globals.ts";
 export { installHost } from "./host.ts";
 export * as sse from "./sse.ts";

@@ -186,17 +186,36 @@ function namesOf({ invoked, canonical }: ExecutablePath): PathLink[] {
   }));
 }
 
+/** A name that leads to a canonical file. */
+export interface NativeName {
+  readonly path: string;
+  readonly target: string;
+}
+
+/** What starting a native tool opens. */
+export interface NativeTool {
+  /** Canonical. */
+  readonly files: readonly string[];
+  /** Names by which programs among them are started, where these are not their canonical paths. */
+  readonly names: readonly NativeName[];
+}
+
 /**
  * Files a native tool opens to start: itself, its loader and libraries; of one that is a script those of its interpreter,
- * and of what `env` finds for it, besides. Canonical.
+ * and of what `env` finds for it, besides.
  *
  * @param path `PATH` of the launch.
  */
-export function nativeToolFiles(program: string, path: string): string[] {
+export function nativeTool(program: string, path: string): NativeTool {
   const interpreter = interpreterOf(program);
   const programs = interpreter === null ? [program] : [program, interpreter.path];
-  if (interpreter?.path.endsWith("/env")) programs.push(findExecutable(interpreter.name, path)?.canonical ?? "");
-  return [...new Set(programs.filter((each) => each.startsWith("/")).flatMap(elfClosure))];
+  if (interpreter?.path.endsWith("/env")) programs.push(findExecutable(interpreter.name, path)?.invoked ?? "");
+  const started = programs.filter((each) => each.startsWith("/"));
+  const names = started.flatMap((each) => {
+    const target = canonicalOf(each);
+    return target === null || target === each ? [] : [{ path: each, target }];
+  });
+  return { files: [...new Set(started.flatMap(elfClosure))], names };
 }
 
 /** Writable grants, the flag of each saying whether what is written there may run; a directory before what lies in it. */

@@ -286,7 +286,8 @@ export interface SyntheticAccounts {
 export function syntheticAccounts(uid: number, gid: number, home: string): SyntheticAccounts {
   if (/[:\n]/.test(home)) {
     throw new MurError("E-IO-003", `the home of commands, ${JSON.stringify(home)}, holds a colon or a line break`, {
-      hint: "set HOME to a directory whose path has neither",
+      hint:
+        "choose a --workdir whose path has neither, and a HOME likewise: the records of a session are named after both",
     });
   }
   if (uid === 0) {

@@ -5,8 +5,8 @@
  * @module
  */
 import { MurError } from "../base/errors.ts";
-import { isAtOrBelow, parentDirectory } from "../base/paths.ts";
-import { type CommandGrants, executableDirectories, writableGrants } from "./command_grants.ts";
+import { directoriesBetween, isAtOrBelow, parentDirectory } from "../base/paths.ts";
+import { type CommandGrants, executableDirectories, type NativeName, writableGrants } from "./command_grants.ts";
 import { composedRoot, type HostRoot, ROOT_DEVICES, type RootBind, SYNTHETIC_FILES } from "./composed_root.ts";
 import type {
   CommandRecord,
@@ -67,6 +67,8 @@ export interface PlannedCommand {
   readonly argv: readonly string[];
   /** Files that a native tool besides may execute: itself and what it opens to start; empty for a shell command. */
   readonly nativeFiles: readonly string[];
+  /** Names by which it starts them, where these are not their canonical paths. */
+  readonly nativeNames: readonly NativeName[];
   /** `null`: the network is a fresh and empty one. */
   readonly join: JoinRecord | null;
 }
@@ -125,22 +127,43 @@ export function commandRecords(plan: CommandPlan, command: PlannedCommand): Comm
   if (plan.tier === "full" || plan.tier === "sealed") {
     records.push(...nativeFiles.map((path) => rule("RX", "req", path)));
   }
-  // The runtime directory is no place to run from; a native tool that lies there is shown again.
-  const shown = nativeFiles.filter((path) => isAtOrBelow(path, plan.runtime));
   const seal = records.findIndex(({ op }) => op === "seal");
-  if (seal >= 0) {
-    const binds = shown.map((path): RootRecord => ({
-      op: "bind",
-      access: "ro",
-      presence: "req",
-      source: path,
-      target: path,
-    }));
-    records.splice(seal, 0, ...binds);
-  } else if (records.some(({ op }) => op === "mounts")) {
+  if (seal >= 0) records.splice(seal, 0, ...nativeBinds(plan, command));
+  else if (records.some(({ op }) => op === "mounts")) {
+    const covered = plan.temporary.mapped ? [plan.runtime, "/tmp"] : [plan.runtime];
+    const shown = nativeFiles.filter((path) => covered.some((place) => isAtOrBelow(path, place)))
+      .filter((path) => !writableAt(plan, path));
     records.push(...shown.map((path): MountRecord => ({ op: "rebind", exec: true, path })));
   }
   return records;
+}
+
+/** Whether commands may write a file of the host, so that none may run it. */
+function writableAt(plan: CommandPlan, path: string): boolean {
+  return plan.records.some((record) =>
+    record.op === "rw"
+      ? isAtOrBelow(path, record.path)
+      : record.op === "bind" && record.access.startsWith("rw") && isAtOrBelow(path, record.source)
+  );
+}
+
+/**
+ * What a native tool's files need in a composed root: those outside of the system's directories are not there, and the
+ * runtime directory, where the tool itself lies, is no place to run from. Each is bound by itself, so that nothing is
+ * hidden by it.
+ */
+function nativeBinds(plan: CommandPlan, { nativeFiles, nativeNames }: PlannedCommand): RootRecord[] {
+  const own = nativeFiles.map((path): NativeName => ({ path, target: path }));
+  const missing = [...own, ...nativeNames].filter(({ path, target }) =>
+    !SYSTEM_DIRECTORIES.some((directory) => isAtOrBelow(path, directory)) && !writableAt(plan, target)
+  );
+  return missing.flatMap(({ path, target }): RootRecord[] => {
+    const bind: RootRecord = { op: "bind", access: "ro", presence: "req", source: target, target: path };
+    if (isAtOrBelow(path, plan.runtime)) return [bind];
+    // What stands already is left as it is.
+    const above = directoriesBetween("/", path).map((directory): RootRecord => ({ op: "mkdir", path: directory }));
+    return [...above, { op: "mkfile", path }, bind];
+  });
 }
 
 function rule(rights: RightSet, presence: Presence, path: string): RuleRecord {

@@ -58,7 +58,13 @@ const facts = (tier: ConfineTier, grants: Partial<CommandGrants> = {}, more: Par
   grants: { ...GRANTS, ...grants },
 });
 const records = (given: PlanFacts): readonly CommandRecord[] =>
-  commandRecords(planCommands(given), { program: "/usr/bin/bash", argv: ["bash"], nativeFiles: [], join: null });
+  commandRecords(planCommands(given), {
+    program: "/usr/bin/bash",
+    argv: ["bash"],
+    nativeFiles: [],
+    nativeNames: [],
+    join: null,
+  });
 const ofOp = <Op extends CommandRecord["op"]>(list: readonly CommandRecord[], op: Op) =>
   list.filter((record): record is Extract<CommandRecord, { op: Op }> => record.op === op);
 
@@ -117,6 +123,7 @@ Deno.test("the rules of the full tier are those of the table, and a native tool 
     program: "/t/tool",
     argv: ["tool"],
     nativeFiles: ["/t/tool", "/usr/lib64/libz.so.1"],
+    nativeNames: [],
     join: null,
   });
   assert.deepEqual(rules(tool), [...expected, "RX req /t/tool", "RX req /usr/lib64/libz.so.1"]);

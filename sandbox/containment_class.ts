@@ -212,7 +212,8 @@ const OBSTACLES: Readonly<Record<ContainmentBlocker, Omit<HostObstacle, "blocker
   },
   namespace_creation_denied: {
     reason: "unshare(CLONE_NEWUSER | CLONE_NEWNS) is refused",
-    remedy: "in a container: start it with --cap-add SYS_ADMIN",
+    remedy: "in a container: start it with --cap-add SYS_ADMIN; elsewhere let users make namespaces " +
+      "(sysctl kernel.unprivileged_userns_clone=1, where there is such a switch)",
   },
   id_map_denied: {
     reason: "writing uid_map and gid_map is refused",
@@ -295,15 +296,13 @@ export function egressRefusal(host: HostReading, commands: boolean): MurError | 
     ? ["the kernel offers no network namespaces to users", "enable user namespaces, or use another kernel"]
     : usernsGrant === "withheld"
     ? [OBSTACLES.app_armor_profile_missing.reason, OBSTACLES.app_armor_profile_missing.remedy!]
+    : network === "map-denied"
+    ? [OBSTACLES.id_map_denied.reason, OBSTACLES.id_map_denied.remedy!]
+    : network === "denied"
+    ? ["unshare(CLONE_NEWUSER | CLONE_NEWNET) is refused", OBSTACLES.namespace_creation_denied.remedy!]
     : [
-      {
-        "denied": "unshare(CLONE_NEWUSER | CLONE_NEWNET) is refused",
-        "map-denied": OBSTACLES.id_map_denied.reason,
-        "config-denied": "the new namespace's loopback interface or route cannot be set up",
-        "ok": "",
-        "unsupported": "",
-      }[network],
-      "run 'sudo mur setup', enable user namespaces, or leave the container",
+      "the new namespace's loopback interface or route cannot be set up",
+      OBSTACLES.namespace_creation_denied.remedy!,
     ];
   return new MurError(
     "E-CAP-005",

@@ -4,6 +4,10 @@
  * @module
  */
 import { MurError, reasonOf } from "../base/errors.ts";
+import { type CapturedOutput, captureOutput } from "../base/piped_process.ts";
+
+/** Most the helper says. */
+const MAX_OUTPUT_BYTES = 64 << 10;
 
 /** How making a network namespace went. */
 export const NETWORK_OUTCOMES = ["ok", "denied", "map-denied", "config-denied", "unsupported"] as const;
@@ -86,15 +90,16 @@ export function parseHostProbe(line: string): HostProbe | null {
  * @throws {MurError} `E-IO-003` when the helper can't be run or says something else.
  */
 export async function probeHost(helper: string): Promise<HostProbe> {
-  let output: Deno.CommandOutput;
+  let output: CapturedOutput;
   try {
-    output = await new Deno.Command(helper, { args: ["probe"], clearEnv: true, stdin: "null" }).output();
+    // Not by Deno's own command: a launch waits for this, and that one's streams alone take milliseconds to load.
+    output = await captureOutput({ command: helper, args: ["probe"], env: {}, cwd: "/" }, MAX_OUTPUT_BYTES);
   } catch (cause) {
     throw new MurError("E-IO-003", `the containment helper ${helper} can't be run: ${reasonOf(cause)}`, { cause });
   }
-  const probe = output.success ? parseHostProbe(new TextDecoder().decode(output.stdout)) : null;
+  const probe = output.status.code === 0 ? parseHostProbe(output.stdout) : null;
   if (probe === null) {
-    const said = new TextDecoder().decode(output.stderr).trim();
+    const said = output.stderr.trim();
     throw new MurError(
       "E-IO-003",
       `the containment helper ${helper} does not tell what this host grants${said === "" ? "" : `: ${said}`}`,

@@ -113,7 +113,7 @@ export class ShellSession {
    * @param signal Kills the command while it is in the foreground.
    */
   async run(name: string, input: unknown, signal?: AbortSignal): Promise<ShellOutcome> {
-    const command = commandOf(input);
+    const command = shellCommandOf(input);
     if (command === null) {
       return {
         kind: "error",
@@ -254,7 +254,8 @@ export class ShellSession {
   }
 }
 
-function commandOf(input: unknown): string | null {
+/** The command of a call, trimmed; `null` when it brings none. */
+export function shellCommandOf(input: unknown): string | null {
   if (typeof input !== "object" || input === null || !("command" in input)) return null;
   const { command } = input;
   if (typeof command !== "string") return null;

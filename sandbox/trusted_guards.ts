@@ -108,7 +108,7 @@ function isPlaceholder(path: string, tree: boolean): boolean {
   try {
     const { isDirectory, isFile, mode, nlink, size } = Deno.lstatSync(path);
     if (!tree) return isFile && size === 0 && (nlink ?? 1) === 1;
-    return isDirectory && ((mode ?? 0) & 0o777) === 0o555 &&
+    return isDirectory && ((mode ?? 0o222) & 0o222) === 0 &&
       Deno.readDirSync(path)[Symbol.iterator]().next().done === true;
   } catch {
     return false;

@@ -9,7 +9,7 @@ import {
   standingOf,
   type TrustedStanding,
 } from "./trusted_guards.ts";
-import { TrustedPlaceholders } from "./trusted_placeholders.ts";
+import { removeLeftPlaceholders, TrustedPlaceholders } from "./trusted_placeholders.ts";
 
 async function inProject(work: (root: string) => void | Promise<void>): Promise<void> {
   await withTempDir(async (made) => {
@@ -155,13 +155,21 @@ Deno.test("a placeholder that another session holds, or that was filled, stays, 
   await inProject((root) => {
     const grant = `${root}/outside`;
     const wanted = [{ grant, path: `${grant}/.env`, directory: false }];
-    const [first, second] = [new TrustedPlaceholders(wanted), new TrustedPlaceholders(wanted)];
+    const both = [...wanted, { grant, path: `${grant}/.murmur`, directory: true }];
+    const [first, second] = [new TrustedPlaceholders(both), new TrustedPlaceholders(both)];
     first.ensure();
     second.ensure();
     first.remove();
-    assert.ok(kindsIn(grant).includes(".env"));
+    // Were it gone, so were the mount that holds it in the commands of the other.
+    assert.deepEqual(kindsIn(grant), [".env", ".murmur/", "murmur.yaml"]);
     second.remove();
-    assert.ok(!kindsIn(grant).includes(".env"), "the last one that held it takes it away");
+    assert.deepEqual(kindsIn(grant), ["murmur.yaml"], "the last one that held them takes them away");
+
+    Deno.mkdirSync(`${grant}/.murmur`);
+    const beside = new TrustedPlaceholders(both);
+    beside.ensure();
+    beside.remove();
+    assert.deepEqual(kindsIn(grant), [".murmur/", "murmur.yaml"], "the operator's own empty directory stays");
 
     Deno.writeTextFileSync(`${grant}/.env`, "");
     const own = new TrustedPlaceholders(wanted);
@@ -175,6 +183,47 @@ Deno.test("a placeholder that another session holds, or that was filled, stays, 
     Deno.writeTextFileSync(`${grant}/.env`, "A=1");
     third.remove();
     assert.equal(Deno.readTextFileSync(`${grant}/.env`), "A=1");
+  });
+});
+
+Deno.test("what a session that was killed left is removed by its record, unless it is held, filled or another's", async () => {
+  await inProject((root) => {
+    const grant = `${root}/outside`;
+    const record = `${root}/record.json`;
+    const wanted = [
+      { grant, path: `${grant}/.env`, directory: false },
+      { grant, path: `${grant}/.murmur`, directory: true },
+      { grant, path: `${grant}/murmur.lock`, directory: false },
+      { grant, path: `${grant}/roster.yaml`, directory: false },
+      { grant, path: `${grant}/deep`, directory: true },
+    ];
+    // A process of its own, which ends without a word: so do its locks.
+    const module = new URL("./trusted_placeholders.ts", import.meta.url).href;
+    const { success, stderr } = new Deno.Command(Deno.execPath(), {
+      args: [
+        "eval",
+        "--quiet",
+        `import { TrustedPlaceholders } from "${module}";
+        new TrustedPlaceholders(${JSON.stringify(wanted)}, "${record}").ensure();
+        Deno.kill(Deno.pid, "SIGKILL");`,
+      ],
+      cwd: new URL("..", import.meta.url),
+    }).outputSync();
+    assert.ok(!success);
+    assert.equal(new TextDecoder().decode(stderr), "");
+    assert.deepEqual(kindsIn(grant), [".env", ".murmur/", "deep/", "murmur.lock", "murmur.yaml", "roster.yaml"]);
+    const living = new TrustedPlaceholders(wanted.slice(0, 2));
+    living.ensure();
+    Deno.writeTextFileSync(`${grant}/murmur.lock`, "A=1");
+    Deno.chmodSync(`${grant}/deep`, 0o755);
+    removeLeftPlaceholders(record);
+    assert.deepEqual(kindsIn(grant), [".env", ".murmur/", "deep/", "murmur.lock", "murmur.yaml"]);
+    living.remove();
+    assert.deepEqual(kindsIn(grant), ["deep/", "murmur.lock", "murmur.yaml"]);
+    for (const text of ["", "{}", '[{"grant":"/","path":"relative","directory":false},3]', "[null]"]) {
+      Deno.writeTextFileSync(record, text);
+      removeLeftPlaceholders(record);
+    }
   });
 });
 
@@ -221,5 +270,32 @@ Deno.test("what another session put in a trusted name's place is planned for as 
     Deno.writeTextFileSync(`${grant}/.env`, "A=1");
     Deno.mkdirSync(`${grant}/.murmur`, { mode: 0o755 });
     assert.deepEqual(plan().placeholders, []);
+  });
+});
+
+Deno.test("sessions that take and let go of the same names all the time never hold one that is gone", async () => {
+  await inProject(async (root) => {
+    const grant = `${root}/outside`;
+    const wanted = [
+      { grant, path: `${grant}/.env`, directory: false },
+      { grant, path: `${grant}/.murmur`, directory: true },
+    ];
+    const module = new URL("./trusted_placeholders.ts", import.meta.url).href;
+    const program = `import { TrustedPlaceholders } from "${module}";
+      for (const end = Date.now() + 1500; Date.now() < end;) {
+        const own = new TrustedPlaceholders(${JSON.stringify(wanted)});
+        own.ensure();
+        for (const { path } of ${JSON.stringify(wanted)}) Deno.lstatSync(path);
+        if (own.made.length !== 2) throw new Error("taken for the operator's");
+        own.remove();
+      }`;
+    const ends = await Promise.all(
+      [1, 2, 3].map(() =>
+        new Deno.Command(Deno.execPath(), { args: ["eval", "--quiet", program], cwd: new URL("..", import.meta.url) })
+          .output()
+      ),
+    );
+    for (const { success, stderr } of ends) assert.ok(success, new TextDecoder().decode(stderr));
+    assert.deepEqual(kindsIn(grant), ["murmur.yaml"]);
   });
 });

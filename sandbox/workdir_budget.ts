@@ -1,12 +1,13 @@
 /**
- * The guard of the work folder's size: a walk every ten seconds over what commands may fill; the first breach is latched
- * and from then on no command starts (spec containment 14.3).
+ * The guard of the work folder's size: a walk every ten seconds over what commands may fill, and over what they hold
+ * without a name; the first breach is latched and from then on no command starts (spec containment 14.3).
  *
  * @module
  */
 import { MurError } from "../base/errors.ts";
 import { AT_SYMLINK_NOFOLLOW, type CString, ERRNO, type Libc, libc, O } from "../base/libc.ts";
 import type { RootedDir } from "../base/rooted_dir.ts";
+import { heldBytes } from "./held_files.ts";
 
 /** Longest path handed to the kernel at once, with room below its own bound. */
 const MAX_PATH_BYTES = 3_500;
@@ -14,13 +15,35 @@ const MAX_PATH_BYTES = 3_500;
 /** Milliseconds of walking before other work gets its turn. */
 const SLICE_MS = 8;
 
+/** What its owner needs of a directory to look into it. */
+const LOOKING = 0o500;
+
+/** A directory that was opened to its owner for the walk. */
+interface Closed {
+  readonly root: RootedDir;
+  readonly path: readonly CString[];
+  /** As it was. */
+  readonly mode: number;
+}
+
 /**
- * Sum of the sizes of everything but directories below the roots, in bytes. Symbolic links are not followed, what can't be
- * read is passed over. Other work goes on meanwhile.
+ * Sum of the sizes of everything but directories below the roots, in bytes. Symbolic links are not followed. A directory
+ * of this user's that is closed to the user itself is opened for the walk, or a command could hide in it what it fills;
+ * what else can't be read is passed over. Other work goes on meanwhile.
  *
  * @param stop Ends the walk early; the sum so far is then meaningless.
  */
 export async function directorySize(roots: readonly RootedDir[], stop?: AbortSignal): Promise<number> {
+  const closed: Closed[] = [];
+  try {
+    return await walk(roots, closed, stop);
+  } finally {
+    // The deepest first: behind one that is closed again nothing can be reached.
+    for (const each of closed.reverse()) closeAgain(libc(), each);
+  }
+}
+
+async function walk(roots: readonly RootedDir[], closed: Closed[], stop: AbortSignal | undefined): Promise<number> {
   const c = libc();
   const buffer = new Uint8Array(65_536);
   let sum = 0;
@@ -31,7 +54,13 @@ export async function directorySize(roots: readonly RootedDir[], stop?: AbortSig
     for (;;) {
       const path = pending.pop();
       if (path === undefined) break;
-      const fd = openBelow(c, root.fd, path);
+      let fd = openBelow(c, root.fd, path);
+      const mode = closedMode(c, root, path, fd);
+      if (mode !== null && setMode(c, { root, path }, mode | LOOKING)) {
+        closed.push({ root, path, mode });
+        if (fd >= 0) c.close(fd);
+        fd = openBelow(c, root.fd, path);
+      }
       if (fd < 0) continue;
       try {
         for (;;) {
@@ -63,13 +92,47 @@ export async function directorySize(roots: readonly RootedDir[], stop?: AbortSig
   return sum;
 }
 
+/** The mode of a directory that its owner, this user, has closed to itself; `null` for any other. Root needs no mode. */
+function closedMode(c: Libc, root: RootedDir, path: readonly CString[], opened: number): number | null {
+  const user = Deno.uid();
+  if (user === 0 || (opened < 0 && opened !== -ERRNO.EACCES)) return null;
+  const fd = opened < 0 ? openBelow(c, root.fd, path, O.PATH) : opened;
+  if (fd < 0) return null;
+  const stat = c.fstat(fd);
+  if (fd !== opened) c.close(fd);
+  if (typeof stat === "number" || stat.uid !== user || (stat.mode & LOOKING) === LOOKING) return null;
+  return stat.mode;
+}
+
+/** Gives a directory another mode, unless it has changed meanwhile. */
+function setMode(c: Libc, { root, path }: Pick<Closed, "root" | "path">, mode: number, from?: number): boolean {
+  const fd = root.fd < 0 ? root.fd : openBelow(c, root.fd, path, O.PATH);
+  if (fd < 0) return false;
+  try {
+    const stat = c.fstat(fd);
+    if (typeof stat === "number" || (from !== undefined && stat.mode !== from)) return false;
+    // The held directory itself, whatever its name leads to by now.
+    Deno.chmodSync(`/proc/self/fd/${fd}`, mode);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    c.close(fd);
+  }
+}
+
+function closeAgain(c: Libc, closed: Closed): void {
+  setMode(c, closed, closed.mode, closed.mode | LOOKING);
+}
+
 /** Opens a directory piece by piece, following no link on the way. */
-function openBelow(c: Libc, root: number, path: readonly CString[]): number {
+function openBelow(c: Libc, root: number, path: readonly CString[], access: number = O.RDONLY): number {
   let fd = root;
-  for (const piece of path) {
+  for (const [index, piece] of path.entries()) {
     const NO_SYMLINKS_BENEATH = 0x04 | 0x08;
-    let next = c.openat2(fd, piece, O.RDONLY | O.DIRECTORY | O.NONBLOCK, 0, NO_SYMLINKS_BENEATH);
-    if (next === -ERRNO.ENOSYS || next === -ERRNO.EPERM) next = openStepwise(c, fd, piece);
+    const flags = (index === path.length - 1 ? access : O.PATH) | O.DIRECTORY;
+    let next = c.openat2(fd, piece, flags, 0, NO_SYMLINKS_BENEATH);
+    if (next === -ERRNO.ENOSYS || next === -ERRNO.EPERM) next = openStepwise(c, fd, piece, flags);
     if (fd !== root) c.close(fd);
     if (next < 0) return next;
     fd = next;
@@ -78,14 +141,15 @@ function openBelow(c: Libc, root: number, path: readonly CString[]): number {
 }
 
 /** Where the kernel has no call for it: one name after the other. */
-function openStepwise(c: Libc, start: number, piece: CString): number {
+function openStepwise(c: Libc, start: number, piece: CString, flags: number): number {
   let fd = start;
   let from = 0;
   for (let at = 0; at < piece.length; at++) {
     if (piece[at] !== 0x2f && piece[at] !== 0) continue;
     const name = new Uint8Array(at - from + 1);
     name.set(piece.subarray(from, at));
-    const next = c.openat(fd, name, O.RDONLY | O.DIRECTORY | O.NOFOLLOW | O.NONBLOCK);
+    // The last of it as it is wanted, what is above only for the way.
+    const next = c.openat(fd, name, (piece[at] === 0 ? flags : O.PATH | O.DIRECTORY) | O.NOFOLLOW);
     if (fd !== start) c.close(fd);
     if (next < 0) return next;
     fd = next;
@@ -107,7 +171,7 @@ function extend(path: readonly CString[], name: CString): CString[] {
 
 /** What is watched. */
 export interface WorkdirBudgetOptions {
-  /** The workdir and the records directory's `tmp/` and `home/`. */
+  /** The workdir and the records directory's `tmp/`, `home/` and `logs/`. */
   readonly roots: readonly RootedDir[];
   /** `capabilities.resources.workdir_max_bytes`. */
   readonly maxBytes: number;
@@ -163,7 +227,7 @@ export class WorkdirBudget {
 
   async #check(): Promise<void> {
     const { roots, maxBytes, onBreach } = this.#options;
-    const bytes = await directorySize(roots, this.#stop.signal);
+    const bytes = await directorySize(roots, this.#stop.signal) + await heldBytes(roots, this.#stop.signal);
     if (this.#stop.signal.aborted) return;
     if (bytes <= maxBytes) return this.#schedule();
     this.#breach = { bytes, maxBytes };

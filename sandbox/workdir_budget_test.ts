@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { RootedDir } from "../base/rooted_dir.ts";
+import { heldBytes } from "./held_files.ts";
 import { breachError, breachRefusal, directorySize, type WorkdirBreach, WorkdirBudget } from "./workdir_budget.ts";
 
 function inTempDir(body: (dir: string) => Promise<void>): () => Promise<void> {
@@ -48,11 +49,54 @@ Deno.test(
       ],
     }).output();
     assert.ok(made.success, new TextDecoder().decode(made.stderr));
-    await Deno.mkdir(`${dir}/closed`);
-    await Deno.chmod(`${dir}/closed`, 0);
+    await Deno.mkdir(`${dir}/listed/below`, { recursive: true });
+    await Deno.mkdir(`${dir}/closed/below/deep`, { recursive: true });
+    for (const path of ["listed/below/a", "closed/a", "closed/below/a", "closed/below/deep/a"]) {
+      await Deno.writeFile(`${dir}/${path}`, new Uint8Array(100));
+    }
+    const modes = {
+      "closed/below/deep": 0,
+      "closed/below": 0o400,
+      closed: 0o200,
+      "listed/below": 0o300,
+      listed: 0o400,
+    };
+    for (const [path, mode] of Object.entries(modes)) await Deno.chmod(`${dir}/${path}`, mode);
     using root = RootedDir.open(dir);
-    assert.equal(await directorySize([root]), 12_345);
-    await Deno.chmod(`${dir}/closed`, 0o700);
+    assert.equal(await directorySize([root]), 12_345 + 400);
+    for (const [path, mode] of Object.entries(modes).reverse()) {
+      assert.equal((await Deno.stat(`${dir}/${path}`)).mode! & 0o777, mode, `${path} is as it was`);
+      await Deno.chmod(`${dir}/${path}`, 0o700);
+    }
+  }),
+);
+
+Deno.test(
+  "what is held without a name counts, whoever of this process's tree holds it",
+  inTempDir(async (dir) => {
+    using root = RootedDir.open(dir);
+    const before = await heldBytes([root]);
+    const file = Deno.openSync(`${dir}/own`, { write: true, createNew: true });
+    file.writeSync(new Uint8Array(1 << 20));
+    Deno.removeSync(`${dir}/own`);
+    assert.equal(await heldBytes([root]) - before, 1 << 20);
+    assert.equal(await directorySize([root]), 0);
+    const child = new Deno.Command("sh", {
+      args: ["-c", "exec 3>other; head -c 2097152 /dev/zero >&3; rm other; echo held; cat"],
+      cwd: dir,
+      stdin: "piped",
+      stdout: "piped",
+    }).spawn();
+    const reader = child.stdout.getReader();
+    assert.equal(new TextDecoder().decode((await reader.read()).value), "held\n");
+    assert.equal(await heldBytes([root]) - before, 3 << 20, "the shell and its child hold one file");
+    assert.equal(await heldBytes([]), 0, "on other disks it is nobody's here");
+    await child.stdin.close();
+    await child.status;
+    reader.releaseLock();
+    await child.stdout.cancel();
+    file.close();
+    assert.equal(await heldBytes([root]), before);
   }),
 );
 

@@ -26,7 +26,7 @@ export interface Assets {
 }
 
 /** The modules authors import as `murmur/<name>`. */
-export const AUTHOR_MODULES: readonly string[] = ["capsule", "driver", "environment", "files", "sse", "tool"];
+export const AUTHOR_MODULES: readonly string[] = ["capsule", "driver", "environment", "files", "hook", "sse", "tool"];
 
 let current: Promise<Assets> | null = null;
 

@@ -9,7 +9,7 @@ import { MurError, type SourcePlace } from "../base/errors.ts";
 import { packageFile } from "./package_file.ts";
 
 /** Role of a component; each has one fixed world (spec manifest 5.6). */
-export type ComponentRole = "tool" | "driver" | "capsule";
+export type ComponentRole = "tool" | "driver" | "capsule" | "hook";
 
 /** An author's code and everything it imports, ready to become a component. */
 export interface Bundle {
@@ -44,10 +44,25 @@ const COMMON_IMPORTS: Readonly<Record<string, string>> = {
   random: "wasi:random/random",
 };
 
+/** Interface each role exports. */
+const EXPORTED_INTERFACES: Readonly<Record<ComponentRole, string>> = {
+  tool: "run",
+  driver: "run",
+  capsule: "run",
+  hook: "lifecycle",
+};
+
+/** By name, or as `group.name` where several stand together. */
 const ROLE_IMPORTS: Readonly<Record<ComponentRole, Readonly<Record<string, string>>>> = {
   tool: { task: "murmur:task/task", chunks: "murmur:text/chunks" },
   driver: { chunks: "murmur:text/chunks" },
   capsule: { toolRegistry: "murmur:tool-registry/invoke" },
+  hook: {
+    "hook.inference": "murmur:runtime/inference",
+    "hook.tokens": "murmur:runtime/tokens",
+    "hook.taskIo": "murmur:task-io/read",
+    "hook.conversation": "murmur:conversation/read",
+  },
 };
 
 const AUTHOR = "murmur:author";
@@ -67,14 +82,20 @@ async function withEsbuild<T>(work: (build: typeof esbuild) => Promise<T>): Prom
 
 /** The module a component is made of: installs the host, loads the author's module at the first call. */
 function entrySource(role: ComponentRole): string {
-  const imports = Object.entries({ ...COMMON_IMPORTS, ...ROLE_IMPORTS[role] });
+  const imports = Object.entries({ ...COMMON_IMPORTS, ...ROLE_IMPORTS[role] }).map(([path, specifier]) => {
+    const [group, name = group!] = path.split(".");
+    return { group: group === name ? null : group!, name, specifier };
+  });
+  const single = imports.filter(({ group }) => group === null).map(({ name }) => name);
+  const groups = Map.groupBy(imports.filter(({ group }) => group !== null), ({ group }) => group!);
+  const grouped = [...groups].map(([group, members]) => `${group}: { ${members.map(({ name }) => name).join(", ")} }`);
   return [
-    ...imports.map(([name, specifier]) => `import * as ${name} from ${JSON.stringify(specifier)};`),
+    ...imports.map(({ name, specifier }) => `import * as ${name} from ${JSON.stringify(specifier)};`),
     `import { installGlobals, installHost, ${role}Export } from "murmur:library/library.js";`,
     "installGlobals();",
     // Not at build time: the author's top level may read the clock, files or the environment.
-    `export const run = ${role}Export(() => {`,
-    `  installHost({ ${imports.map(([name]) => name).join(", ")} });`,
+    `export const ${EXPORTED_INTERFACES[role]} = ${role}Export(() => {`,
+    `  installHost({ ${[...single, ...grouped].join(", ")} });`,
     `  return import(${JSON.stringify(AUTHOR)});`,
     "});",
   ].join("\n");

@@ -12,8 +12,8 @@ interface RoleExport {
   readonly define: string;
   /** Type that function gives. */
   readonly type: string;
-  /** Member the runtime calls. */
-  readonly method: string;
+  /** Members the runtime calls; one of them is enough. */
+  readonly methods: readonly string[];
   /** An example of the whole statement. */
   readonly example: string;
 }
@@ -22,20 +22,36 @@ const ROLE_EXPORTS: Readonly<Record<ComponentRole, RoleExport>> = {
   tool: {
     define: "defineTool",
     type: "Tool",
-    method: "run",
+    methods: ["run"],
     example: "export default defineTool({ run(input, ctx) { … } });",
   },
   driver: {
     define: "defineDriver",
     type: "Driver",
-    method: "infer",
+    methods: ["infer"],
     example: "export default defineDriver({ infer(request, ctx) { … } });",
   },
   capsule: {
     define: "defineCapsule",
     type: "Capsule",
-    method: "run",
+    methods: ["run"],
     example: "export default defineCapsule({ run(ctx) { … } });",
+  },
+  hook: {
+    define: "defineHook",
+    type: "Hook",
+    methods: [
+      "onStage",
+      "onSessionStart",
+      "onTaskStart",
+      "onInference",
+      "onToolCall",
+      "onShell",
+      "onCompaction",
+      "onTaskEnd",
+      "onSessionEnd",
+    ],
+    example: "export default defineHook({ onToolCall(event, ctx) { … } });",
   },
 };
 
@@ -59,7 +75,7 @@ export function defaultExportProblem(
   role: ComponentRole,
   isLibrary: (file: ts.SourceFile) => boolean,
 ): ExportProblem | null {
-  const { define, type: wanted, method, example } = ROLE_EXPORTS[role];
+  const { define, type: wanted, methods, example } = ROLE_EXPORTS[role];
   const hint = `write: import { ${define} } from "murmur/${role}"; ${example}`;
   const checker = program.getTypeChecker();
   const module = checker.getSymbolAtLocation(entry);
@@ -80,7 +96,11 @@ export function defaultExportProblem(
   if (other !== undefined && other[1].type !== wanted) {
     return { problem: `is a ${other[0]} by its default export, and a ${role} by its manifest`, hint, node };
   }
-  const member = checker.getPropertyOfType(type, method);
-  const callable = member !== undefined && checker.getTypeOfSymbol(member).getCallSignatures().length > 0;
+  const callable = methods.some((method) => {
+    const member = checker.getPropertyOfType(type, method);
+    // A hook's functions are optional ones.
+    return member !== undefined &&
+      checker.getNonNullableType(checker.getTypeOfSymbol(member)).getCallSignatures().length > 0;
+  });
   return callable ? null : { problem: `has a default export that is not made by ${define}`, hint, node };
 }

@@ -15,6 +15,9 @@ import { scalarText, yamlType } from "./yaml_source.ts";
 /** Largest exported file when nothing is written: 10 MiB. */
 export const DEFAULT_EXPORT_BYTES = 10 * 1024 * 1024;
 
+/** Life of a peer handle when `max_ttl` is not written, in seconds. */
+export const DEFAULT_PEER_TTL_SECONDS = 60 * 60;
+
 function readRoot(block: BlockReader, refuse: Refusals): string {
   const root = block.filled("root")?.trim() ?? null;
   if (root === null) throw refuse.config("exports", block.at("root"), "missing required field");

@@ -27,19 +27,16 @@ function when(condition: boolean, ...paths: string[]): string[] {
 const FEATURES: readonly Feature[] = [
   {
     area: null,
-    declared: ({ artifacts }) =>
-      artifacts.flatMap(({ role }, index) => when(role === "hook", `artifacts[${index}].runtime`)),
-    lacks: "run hooks",
+    declared: ({ artifacts, inference }) =>
+      artifacts.flatMap(({ role }, index) =>
+        when(role === "hook" && inference === null, `artifacts[${index}].runtime`)
+      ),
+    lacks: "run hooks in a script capsule",
   },
   {
     area: "capability",
     declared: ({ capabilities }) => when(capabilities.spawnAllow.length > 0, "capabilities.spawn.allow"),
     lacks: "delegate to other capsules",
-  },
-  {
-    area: "capability",
-    declared: ({ capabilities }) => when(capabilities.peerFetch !== null, "capabilities.peer_fetch"),
-    lacks: "fetch files from peers",
   },
   {
     area: "capability",
@@ -80,16 +77,6 @@ const FEATURES: readonly Feature[] = [
     area: "trace",
     declared: ({ observability }) => when(observability.evalConfig !== null, "observability.eval"),
     lacks: "evaluate runs",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.files !== null, "exports.files"),
-    lacks: "show files to the operator",
-  },
-  {
-    area: "exports",
-    declared: ({ exports }) => when(exports.peerFiles !== null, "exports.peer_files"),
-    lacks: "hand files to peers",
   },
   {
     area: "control",

@@ -20,15 +20,12 @@ const ROWS: readonly (readonly [string, string])[] = [
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, alternates: [{name: a, model: n, driver: {artifact: d}}]}\ncontrol: {settings: [inference.driver]}\n`,
   ],
   ["capabilities.spawn.allow", `${HEAD}capabilities: {spawn: {allow: [a/b]}}\n`],
-  ["capabilities.peer_fetch", `${HEAD}capabilities: {peer_fetch: {allow: [h]}}\n`],
   ["capabilities.plan.submit", `${HEAD}capabilities: {plan: {submit: true}}\n`],
   ["capabilities.install", `${HEAD}capabilities: {install: {tool: ['*']}}\n`],
   ["context.retain", `${HEAD}context: {retain: {max_age: 1d}}\n`],
   ["trace.retain", `${HEAD}trace: {retain: {max_age: 1d}}\n`],
   ["observability.otel_endpoint", `${HEAD}observability: {otel_endpoint: 'http://h'}\n`],
   ["observability.eval", `${HEAD}observability: {eval: {}}\n`],
-  ["exports.files", `${HEAD}exports: {files: {root: out, mode: read-only}}\n`],
-  ["exports.peer_files", `${HEAD}exports: {peer_files: {root: out}}\n`],
   [
     "control",
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}}\ncontrol: {settings: [inference.max_tokens]}\n`,
@@ -54,6 +51,7 @@ Deno.test("what is served passes, and so does what is written and asks for nothi
   const texts = [
     HEAD,
     `${HEAD}${DRIVER}inference: {model: m, driver: {artifact: d}, compaction: {threshold: 0.5}}\ncontext: {max_tokens: 5}\n`,
+    `${HEAD}artifacts: [{name: d, version: '1', runtime: driver, gateway: {endpoint: 'https://h', keyless: true}}, {name: h, version: '1', runtime: hook}]\ninference: {model: m, driver: {artifact: d}}\n`,
     `${HEAD}artifacts: [{name: t, version: '1', capabilities: {state: {}, filesystem: {scope: a}}}]\n`,
     `${HEAD}capabilities: {plan: {submit: false}, spawn: {allow: []}, shell: {allow: [jq]}, filesystem: {read_only: [a]}, limits: {instances: 1}, resources: {max_processes: 5}, containment: advisory}\n`,
     `${HEAD}exports: {peer_tasks: {accept: true}}\ncontrol: {settings: []}\nnetwork: {hosts: [h], origins: ['https://h'], authentication: {scheme: bearer}, a2a_compat: [v0.3, rest], internal_port: 8080}\n`,

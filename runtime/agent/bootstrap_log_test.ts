@@ -38,3 +38,19 @@ Deno.test("a log that cannot be written is no failure, and a link is not followe
     await Deno.remove(directory, { recursive: true });
   }
 });
+
+Deno.test("a handle for a peer file is named and not written", async () => {
+  const directory = await Deno.makeTempDir();
+  using records = RootedDir.open(directory);
+  try {
+    const log = new BootstrapLog(records);
+    log.line("no file for mh1.eyJ2IjoxfQ.c2lnbmF0dXJl here");
+    log.close();
+    assert.match(
+      await Deno.readTextFile(`${directory}/logs/bootstrap.log`),
+      /^no file for <handle:[0-9a-f]{16}> here\n$/,
+    );
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});

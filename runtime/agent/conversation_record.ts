@@ -2,12 +2,14 @@
  * The conversation record: every message that entered a context, one JSON line each, kept across launches
  * (spec session 13.1 to 13.3).
  *
- * The runtime is the only writer. Several launches may append to one record; each line is one write.
+ * The runtime is the only writer. Several launches may append to one record; each line is one write. Handles for peer files
+ * are no matter of record: `<handle:ID>` stands in their place.
  *
  * @module
  */
 import { writeAtomically } from "../../base/atomic_file.ts";
 import { reasonOf } from "../../base/errors.ts";
+import { redactPeerTokens } from "../trace/trace_redaction.ts";
 import { type Message, parseMessage, recordJson } from "./message.ts";
 
 /** Where a record lies. */
@@ -237,7 +239,7 @@ export class ConversationRecord {
       if (size === 0 && this.#options.headerCapsule !== null) writeAll(file, encoder.encode(headerLine(this.#options)));
       for (const message of fresh) {
         if (this.#recorded.has(message.id)) continue;
-        writeAll(file, encoder.encode(`${recordJson(message)}\n`));
+        writeAll(file, encoder.encode(`${redactPeerTokens(recordJson(message))}\n`));
         this.#recorded.add(message.id);
       }
     } finally {

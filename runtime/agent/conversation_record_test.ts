@@ -198,3 +198,13 @@ Deno.test("two launches in one record: lines stay whole and both are read", () =
     assert.equal(content.entries.length, 100);
     assert.equal(content.firstSkipped, null);
   }));
+
+Deno.test("a handle for a peer file is named in the record and not kept", () =>
+  withStore((open) => {
+    const { record, path } = open();
+    record.append([userMessage("fetch mh1.eyJ2IjoxfQ.c2lnbmF0dXJl now")]);
+    const [line, ...more] = Deno.readTextFileSync(path).trim().split("\n");
+    assert.deepEqual(more, []);
+    assert.match(line!, /fetch <handle:[0-9a-f]{16}> now/);
+    assert.equal(parseRecord(line!).entries.length, 1);
+  }));

@@ -128,6 +128,14 @@ export class TokenCounter {
       .reduce((total, count) => total + count, 0);
   }
 
+  /** Tokens of each message; counted once and kept with it. */
+  async each(messages: readonly Message[]): Promise<readonly number[]> {
+    const fresh = [...new Set(messages)].filter((message) => !this.#messageCounts.has(message));
+    const counts = await this.#count(fresh.map(countedJson));
+    fresh.forEach((message, index) => this.#messageCounts.set(message, counts[index]!));
+    return messages.map((message) => this.#messageCounts.get(message)!);
+  }
+
   /** Lets the worker go. Later counts are estimates. */
   close(): void {
     this.#closed = true;

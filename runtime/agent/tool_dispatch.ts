@@ -7,6 +7,7 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure } from "../component/component_runtime.ts";
+import type { CallDenial, CallHooks, ShellCommandLine, ToolCallFacts } from "./agent_hooks.ts";
 import type { ArtifactFrame, FrameLog } from "../session/frame_log.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { ResourceLimitName, Trust } from "../trace/trace_event.ts";
@@ -35,6 +36,9 @@ export interface ShellReport {
   readonly binary: string;
   readonly command: string;
   readonly exitCode: number;
+  /** Texts as they were cut for the model. */
+  readonly stdout: string;
+  readonly stderr: string;
   readonly stdoutBytes: number;
   readonly stderrBytes: number;
   readonly durationMs: number;
@@ -73,6 +77,8 @@ export interface ResolvedTool {
   readonly inputSchema: JsonObject | null;
   /** Skills only: who put it there. */
   readonly skillOrigin?: "operator" | "runtime";
+  /** Shell commands only: what would be run, for those who decide; `null` when the input holds no command. */
+  describe?(input: JsonObject): ShellCommandLine | null;
   /** @throws {DispatchRefusal} when nothing ran. */
   run(input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
@@ -97,6 +103,8 @@ export interface DispatchServices {
   readonly warn: WarningSink;
   /** `null`: the call writes to no protected path. */
   protectedPath(tool: ResolvedTool, name: string, input: JsonObject): ProtectedPathRefusal | null;
+  /** `null`: the session has no hooks. */
+  readonly hooks: CallHooks | null;
   readonly trace: TraceWriter;
   readonly frames: FrameLog;
 }
@@ -110,6 +118,16 @@ export interface DispatchResult {
   readonly fatal: MurError | null;
   readonly inputTimedOut: boolean;
 }
+
+/** A call that a policy hook refused. */
+interface PolicyDenial extends CallDenial {
+  readonly event: "on-tool-call" | "on-shell";
+  /** What the model is told. */
+  readonly text: string;
+}
+
+/** Answer of a call whose task was stopped while it waited for its decision. */
+const STOPPED = "the task was stopped before the call was made";
 
 const encoder = new TextEncoder();
 
@@ -129,6 +147,7 @@ export class ToolDispatcher {
     const inputJson = JSON.stringify(call.input);
     let tool: ResolvedTool | null = null;
     let run: ToolRun | null = null;
+    let command: ShellCommandLine | null = null;
     let refusal = "";
     try {
       tool = this.#services.resolve(call.name);
@@ -136,6 +155,11 @@ export class ToolDispatcher {
       this.#requireInput(tool, call, scope);
       const refused = this.#protectPaths(tool, call, scope);
       if (refused !== null) return refused;
+      command = tool.describe?.(call.input) ?? null;
+      const denial = await this.#denial(call.name, inputJson, command, scope.turn);
+      if (denial !== null) return this.#denied(call, scope, denial);
+      // A hook may take its time; what was stopped meanwhile is not begun.
+      if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
       run = await tool.run(call.input, scope);
     } catch (cause) {
       // Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written.
@@ -151,7 +175,7 @@ export class ToolDispatcher {
       ? null
       : fenceSource("tool", call.name);
     const text = run === null ? refusal : fence === null ? run.text : fenceText(fence, run.text);
-    this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson });
+    await this.#record(call, scope, { tool, run, text, isError, durationMs, inputJson, command });
     this.#frame(call, scope, {
       content: text,
       fenceSource: fence,
@@ -206,7 +230,51 @@ export class ToolDispatcher {
     return { text: refused.reason, isError: true, fence: null, fatal: null, inputTimedOut: false };
   }
 
-  #record(
+  /**
+   * Gate 3: the policy hooks of the call and, for a shell command, of that (spec components 10.5).
+   *
+   * @returns The refusal with what the model is told; `null`: the call may be made.
+   */
+  async #denial(
+    name: string,
+    inputJson: string,
+    command: ShellCommandLine | null,
+    turn: number,
+  ): Promise<PolicyDenial | null> {
+    const { hooks } = this.#services;
+    if (hooks === null) return null;
+    let event: PolicyDenial["event"] = "on-tool-call";
+    let denial = await hooks.decideTool({ turn, toolName: name, inputJson });
+    if (denial === null && command !== null) {
+      event = "on-shell";
+      denial = await hooks.decideShell(turn, command);
+    }
+    if (denial === null) return null;
+    const text = `the call of '${name}' was refused by hook '${denial.hook}': ${denial.reason}\n` +
+      "It was not made. The same call is refused again unless it is changed.";
+    return { event, ...denial, text };
+  }
+
+  #denied(call: ToolCall, scope: CallScope, { event, hook, reason, text }: PolicyDenial): DispatchResult {
+    this.#services.trace.write("call_denied", {
+      turn: scope.turn,
+      event,
+      hook_name: hook,
+      target: call.name,
+      reason,
+    });
+    this.#frame(call, scope, {
+      content: text,
+      fenceSource: null,
+      isError: true,
+      durationMs: 0,
+      exitCode: null,
+      truncated: false,
+    });
+    return { text, isError: true, fence: null, fatal: null, inputTimedOut: false };
+  }
+
+  async #record(
     call: ToolCall,
     scope: CallScope,
     done: {
@@ -216,11 +284,14 @@ export class ToolDispatcher {
       readonly isError: boolean;
       readonly durationMs: number;
       readonly inputJson: string;
+      readonly command: ShellCommandLine | null;
     },
-  ): void {
-    const { trace } = this.#services;
+  ): Promise<void> {
+    const { trace, hooks } = this.#services;
     const status = done.isError ? "error" : "ok";
     const outputBytes = encoder.encode(done.text).length;
+    const facts: ToolCallFacts = { turn: scope.turn, toolName: call.name, inputJson: done.inputJson };
+    await hooks?.toolCalled(facts, { outputBytes, durationMs: done.durationMs, status });
     if (done.tool?.kind === "skill") {
       const origin = done.tool.skillOrigin ?? "operator";
       trace.write("skill_call", {
@@ -254,6 +325,18 @@ export class ToolDispatcher {
     });
     const shell = done.run?.shell;
     if (shell !== undefined) {
+      if (done.command !== null) {
+        const { exitCode, stdout, stderr, stdoutBytes, stderrBytes } = shell;
+        const durationMs = Math.round(shell.durationMs);
+        await hooks?.shellRan(scope.turn, done.command, {
+          exitCode,
+          stdout,
+          stderr,
+          stdoutBytes,
+          stderrBytes,
+          durationMs,
+        });
+      }
       trace.write("shell", {
         turn: scope.turn,
         task_id: scope.taskId,

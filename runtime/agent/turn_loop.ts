@@ -11,6 +11,7 @@ import { ComponentFailure, type ToolResult } from "../component/component_runtim
 import type { FrameLog, TextFrame } from "../session/frame_log.ts";
 import type { TaskFailureCause, Trust } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
+import type { Compaction, HookArtifact, TurnHooks } from "./agent_hooks.ts";
 import { afterAnswer, type Continuation, continuationUse } from "./driver_continuation.ts";
 import {
   actionOf,
@@ -91,6 +92,10 @@ export interface TurnLoopServices {
   /** Set when the last driver call ended in a standing 401 (`E-RUN-027`). */
   credentialRejection(): CredentialRejection | null;
   readonly dispatcher: ToolDispatcher;
+  /** `null`: the session has no hooks. */
+  readonly hooks: TurnHooks | null;
+  /** When the history is too long; `null` without `context.max_tokens`. */
+  readonly compaction: { readonly window: number; readonly threshold: number } | null;
   readonly tokens: RequestTokens;
   readonly spend: SpendGate;
   readonly trace: TraceWriter;
@@ -147,13 +152,15 @@ export interface AttemptResult {
   /** The whole list, the final answer included. */
   readonly messages: readonly Message[];
   readonly turnsUsed: number;
+  /** What hooks added to the last turn. */
+  readonly artifacts: readonly HookArtifact[];
 }
 
 /** Runs one attempt. @throws {MurError} `E-RUN-007` when the trace cannot be written. */
 export async function runAttempt(services: TurnLoopServices, input: AttemptInput): Promise<AttemptResult> {
   const attempt = new Attempt(services, input);
   const end = await attempt.run();
-  return { end, messages: attempt.messages, turnsUsed: attempt.turn };
+  return { end, messages: attempt.messages, turnsUsed: attempt.turn, artifacts: attempt.artifacts };
 }
 
 /** Final status of a task that ended by itself, well or not (spec door 12.2). */
@@ -169,6 +176,8 @@ class Attempt {
   readonly #input: AttemptInput;
   messages: readonly Message[];
   turn: number;
+  /** What hooks added to the newest turn. */
+  artifacts: readonly HookArtifact[] = [];
 
   constructor(services: TurnLoopServices, input: AttemptInput) {
     this.#services = services;
@@ -218,16 +227,7 @@ class Attempt {
     const { contextId, continuation, signal, taskId } = this.#input;
     const turn = this.turn;
     const use = continuationUse(continuation.current, contextId, this.messages.length);
-    const payload = buildDriverPayload({
-      model: services.model,
-      maxTokens: services.maxTokens,
-      messages: this.messages,
-      tools: services.tools,
-      system: services.system,
-      promptCacheKey: services.promptCacheKey,
-      continuationId: use.continuationId,
-      sendFrom: use.from,
-    });
+    const payload = this.#payload(use.continuationId, use.from);
     // The count is of the request as it is now, whenever it is known: only a ceiling has to wait for it.
     const counted = services.tokens.request(payload, this.messages, services.system);
     const admission = await services.spend.admit(services.spend.limited ? await counted : 0, services.maxTokens);
@@ -291,6 +291,10 @@ class Attempt {
         statusText = `error[${rejection.error.code}]: ${rejection.error.message}`;
       }
       await admission.settle(inputTokens, 0);
+      if (outcome?.kind === "reply" && services.hooks !== null) {
+        const outputTokens = await services.tokens.text(outcome.reply.body);
+        await services.hooks.answered({ turn, inputTokens, outputTokens, reply: outcome.reply, payload });
+      }
       const status = services.providerStatus();
       services.trace.write("inference", {
         turn,
@@ -308,6 +312,7 @@ class Attempt {
     const { reply } = outcome;
     const outputTokens = await services.tokens.text(reply.body);
     await admission.settle(inputTokens, outputTokens);
+    this.artifacts = await services.hooks?.answered({ turn, inputTokens, outputTokens, reply, payload }) ?? [];
     services.trace.write("inference", {
       turn,
       task_id: taskId,
@@ -321,7 +326,61 @@ class Attempt {
       ...services.trace.wire.response(hashes, reply.body),
     });
     continuation.current = afterAnswer(reply.continuationId, contextId, this.messages.length);
-    return { kind: "reply", reply, streamed };
+    const end = await this.#compactIfFull(turn, inputTokens, inputTokens + outputTokens);
+    if (end === null) return { kind: "reply", reply, streamed };
+    // The turn was taken, though nothing comes of its answer.
+    this.turn++;
+    return { kind: "end", end };
+  }
+
+  /**
+   * Has the history shortened when it fills its window (spec session 10). The answer just received is not in it yet.
+   *
+   * @returns how the attempt ends when a hook failed at it.
+   */
+  async #compactIfFull(turn: number, inputTokens: number, sessionTokens: number): Promise<AttemptEnd | null> {
+    const { compaction: limit, hooks, trace, tokens, record } = this.#services;
+    const { continuation, taskId } = this.#input;
+    if (limit === null || sessionTokens / limit.window < limit.threshold) return null;
+    const result: Compaction = await hooks?.compact(turn, this.messages, sessionTokens) ??
+      { kind: "declined", reason: "no_hook_replacement" };
+    switch (result.kind) {
+      case "declined":
+        trace.write("compaction_declined", { turn, task_id: taskId, tokens: sessionTokens, reason: result.reason });
+        return null;
+      case "failed":
+        return { kind: "failed", cause: "compaction_hook", message: result.message, statusText: SESSION_ENDED, turn };
+      case "spend_ceiling_reached":
+        return { kind: "spend_ceiling_reached", message: result.message };
+      case "replaced": {
+        this.messages = result.messages;
+        continuation.current = null;
+        const tokensAfter = await tokens.request(this.#payload(null, 0), this.messages, this.#services.system);
+        trace.write("compaction", {
+          turn,
+          task_id: taskId,
+          tokens_before: inputTokens,
+          tokens_after: tokensAfter,
+        });
+        record(this.messages);
+        hooks?.compacted({ turn, tokensBefore: inputTokens, tokensAfter, summary: result.summary });
+        return null;
+      }
+    }
+  }
+
+  #payload(continuationId: string | null, sendFrom: number): DriverPayload {
+    const { model, maxTokens, tools, system, promptCacheKey } = this.#services;
+    return buildDriverPayload({
+      model,
+      maxTokens,
+      messages: this.messages,
+      tools,
+      system,
+      promptCacheKey,
+      continuationId,
+      sendFrom,
+    });
   }
 
   async #runTools(reply: DriverReply, turn: number): Promise<AttemptEnd | null> {

@@ -62,6 +62,8 @@ function ownerOf(spec: ComponentSpec, component: TranslatedComponent): string | 
 export class ComponentPool {
   readonly #options: PoolOptions;
   readonly #all = new Set<ComponentProcess>();
+  /** Those of instances that live as long as the session. */
+  readonly #held = new Set<ComponentProcess>();
   readonly #idle: Idle[] = [];
   #reserve: { readonly process: ComponentProcess; readonly warmed: Promise<void> } | null = null;
   /** What was called last, latest first. */
@@ -139,6 +141,29 @@ export class ComponentPool {
   }
 
   /**
+   * Starts a process for an instance that lives as long as the session: it is never given to a call, nor let go while
+   * nobody calls. `null` when the pool is closed.
+   *
+   * @returns It, and what tells that its code is in place.
+   * @throws {MurError} `E-RUN-001` when it can't be started.
+   */
+  hold(spec: ComponentSpec): { readonly process: ComponentProcess; readonly settled: () => void } | null {
+    if (this.#closed) return null;
+    const process = this.#start(spec.limits.memoryBytes, "call");
+    this.#held.add(process);
+    // Until then no code is put away.
+    this.#leased++;
+    let waiting = true;
+    return {
+      process,
+      settled: () => {
+        if (waiting) this.#leased--;
+        waiting = false;
+      },
+    };
+  }
+
+  /**
    * Lets the reserve go too when no call comes for a while, and puts the code of components away: a session that sleeps
    * holds nothing for the next call.
    */
@@ -155,11 +180,11 @@ export class ComponentPool {
       clearTimeout(idle.timer);
       idle.process.kill();
     }
-    const gone = [...this.#all];
+    const gone = [...this.#all].filter((process) => !this.#held.has(process));
     await Promise.all(gone.map((process) => process.exited));
     await Promise.all(gone.map((process) => process.inputReleased()));
     // A call may have come meanwhile.
-    if (this.#leased === 0 && this.#all.size === 0) this.#options.asleep();
+    if (this.#leased === 0 && this.#all.size === this.#held.size) this.#options.asleep();
   }
 
   /** Kills every process and waits until they are gone. */
@@ -224,6 +249,7 @@ export class ComponentPool {
     this.#all.add(process);
     process.exited.then(() => {
       this.#all.delete(process);
+      this.#held.delete(process);
       const idle = this.#idle.find((other) => other.process === process);
       if (idle !== undefined) this.#take(idle);
       if (this.#reserve?.process === process) this.#reserve = null;

@@ -5,6 +5,7 @@
  * @module
  */
 import { MurError, reasonOf } from "../../base/errors.ts";
+import type { JsonValue } from "../../base/json_value.ts";
 import { type ExitStatus, PipedProcess } from "../../base/piped_process.ts";
 import { parseWalls, type Wall } from "../../sandbox/guard.ts";
 import { ComponentFiles } from "./component_files.ts";
@@ -22,8 +23,10 @@ import {
   MessageType,
 } from "./frames.ts";
 import {
+  type CallKind,
   countField,
   flagField,
+  jsonBody,
   objectBody,
   optionalTextField,
   pairsField,
@@ -66,7 +69,8 @@ type ComponentId = Pick<TranslatedComponent, "sha256">;
 
 /** How a call ended. */
 export type CallEnd =
-  | { readonly kind: "ok"; readonly result: ToolResult | null }
+  /** `answer`: the JSON of an instance that stays, not judged yet; `undefined` for any other call. */
+  | { readonly kind: "ok"; readonly result: ToolResult | null; readonly answer?: unknown }
   | { readonly kind: "trap"; readonly reason: string }
   | { readonly kind: "deadline" }
   | { readonly kind: "limit"; readonly what: string }
@@ -78,8 +82,10 @@ export type CallEnd =
 /** What a call is. */
 export interface CallRequest {
   readonly spec: ComponentSpec;
-  readonly kind: "tool" | "capsule";
-  readonly input: ToolInput | null;
+  readonly kind: CallKind;
+  /** Function of the hook to call; `null` makes its instance. Other kinds have one function. */
+  readonly function: string | null;
+  readonly input: ToolInput | JsonValue;
   readonly context: CallContext;
   /** Longest time from the call to the guest's entry, in milliseconds. */
   readonly entryBound: number;
@@ -90,11 +96,17 @@ class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
-/** A call in flight. */
-interface ActiveCall {
-  readonly request: CallRequest;
+/** What an instance holds at the runtime. */
+interface InstanceResources {
   readonly files: ComponentFiles;
   readonly http: ComponentHttp;
+}
+
+/** A call in flight. */
+interface ActiveCall extends InstanceResources {
+  readonly request: CallRequest;
+  /** Aborted when the call is over. */
+  readonly ended: AbortSignal;
   readonly output: GuestOutput;
   readonly clock: CallClock;
   readonly settle: (end: CallEnd) => void;
@@ -178,6 +190,8 @@ export class ComponentProcess {
   /** Who waits for an answered `sync`. */
   readonly #settled: (() => void)[] = [];
   #call: ActiveCall | null = null;
+  /** Of the instance that stays; `null`: there is none. */
+  #kept: InstanceResources | null = null;
   #dead = false;
   /** Why the runtime killed it, when it did. */
   #killReason: KillReason | null = null;
@@ -287,14 +301,19 @@ export class ComponentProcess {
     const { spec, context } = request;
     if (this.#dead) return Promise.resolve({ kind: "crashed", how: "the host process is gone", started: false });
     if (this.#call !== null) throw new Error("a host process runs one call at a time");
-    const files = new ComponentFiles(spec.preopens);
-    const output = new GuestOutput(context.output, request.kind === "tool");
-    const stopAborting = new AbortController();
+    const stays = request.kind === "hook";
+    const resources: InstanceResources = this.#kept ?? {
+      files: new ComponentFiles(spec.preopens),
+      http: new ComponentHttp((type, id, header, body) => this.#send(type, id, header, body), spec.http),
+    };
+    if (stays) this.#kept = resources;
+    const output = new GuestOutput(context.output, request.kind !== "capsule");
+    const ended = new AbortController();
     const clock = new CallClock(request.entryBound, () => this.#killFor({ kind: "deadline" }));
     const call: ActiveCall = {
       request,
-      files,
-      http: new ComponentHttp((type, id, header, body) => this.#send(type, id, header, body), spec.http),
+      ...resources,
+      ended: ended.signal,
       output,
       clock,
       settle: (end) => {
@@ -303,9 +322,8 @@ export class ComponentProcess {
         clearInterval(resident);
         clock.clear();
         if (call.timer !== null) clearTimeout(call.timer.handle);
-        stopAborting.abort();
-        call.http[Symbol.dispose]();
-        files[Symbol.dispose]();
+        ended.abort();
+        if (!stays) release(resources);
         output.finish();
         resolve(end);
       },
@@ -317,16 +335,19 @@ export class ComponentProcess {
     if (context.signal !== undefined) {
       const abort = () => this.#killFor({ kind: "aborted" });
       if (context.signal.aborted) abort();
-      else context.signal.addEventListener("abort", abort, { once: true, signal: stopAborting.signal });
+      else context.signal.addEventListener("abort", abort, { once: true, signal: ended.signal });
     }
-    this.#send(MessageType.call, 0, {
-      key: componentKey(component, spec),
-      kind: request.kind,
-      exportName: ROLE_EXPORTS[spec.role],
-      environment: Object.entries(spec.environment),
-      preopens: spec.preopens.map(({ guestPath, writable }, fd) => ({ guestPath, fd, writable })),
-      instances: spec.limits.instances,
-    }, new TextEncoder().encode(JSON.stringify(request.input)));
+    const input = new TextEncoder().encode(JSON.stringify(request.input));
+    if (request.function === null) {
+      this.#send(stays ? MessageType.open : MessageType.call, 0, {
+        key: componentKey(component, spec),
+        kind: request.kind,
+        exportName: ROLE_EXPORTS[spec.role],
+        environment: Object.entries(spec.environment),
+        preopens: spec.preopens.map(({ guestPath, writable }, fd) => ({ guestPath, fd, writable })),
+        instances: spec.limits.instances,
+      }, input);
+    } else this.#send(MessageType.callKept, 0, { function: request.function }, input);
     // Behind the call: the first timer of a program takes milliseconds to make.
     clock.start(request.entryBound);
     const resident = setInterval(() => this.#checkResident(request), RESIDENT_CHECK_MS);
@@ -402,6 +423,7 @@ export class ComponentProcess {
   /** Its output ended. An end of the output without an end of the process would leave one behind. */
   async #end(): Promise<void> {
     this.#dead = true;
+    if (this.#kept !== null) release(this.#kept);
     const status = await this.#child.end();
     const call = this.#call;
     if (call !== null) {
@@ -556,8 +578,11 @@ export class ComponentProcess {
         const bytes = await context.readStdin?.(max) ?? null;
         return bytes === null ? { header: { end: true } } : { header: {}, body: bytes.subarray(0, max) };
       }
-      default:
-        throw new ProtocolViolation(`an unknown request '${op}'`);
+      default: {
+        const answer = await context.hookImport?.(op, body, call.ended);
+        if (answer === undefined) throw new ProtocolViolation(`an unknown request '${op}'`);
+        return { header: {}, body: new TextEncoder().encode(JSON.stringify(answer)) };
+      }
     }
   }
 
@@ -580,7 +605,7 @@ export class ComponentProcess {
     switch (how) {
       case "ok":
         if (!call.entered) throw new ProtocolViolation("a result before the entry");
-        return call.settle({ kind: "ok", result: call.request.kind === "tool" ? toolResultOf(body) : null });
+        return call.settle(okEnd(call.request.kind, body));
       case "instances":
         return call.settle({ kind: "limit", what: limit! });
       case "missing-export":
@@ -598,6 +623,22 @@ export class ComponentProcess {
       default:
         throw new ProtocolViolation(`an unknown end '${how}'`);
     }
+  }
+}
+
+function release({ files, http }: InstanceResources): void {
+  http[Symbol.dispose]();
+  files[Symbol.dispose]();
+}
+
+function okEnd(kind: CallKind, body: Uint8Array): CallEnd {
+  switch (kind) {
+    case "tool":
+      return { kind: "ok", result: toolResultOf(body) };
+    case "capsule":
+      return { kind: "ok", result: null };
+    case "hook":
+      return { kind: "ok", result: null, answer: jsonBody(body) };
   }
 }
 

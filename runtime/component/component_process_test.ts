@@ -2,27 +2,7 @@ import assert from "node:assert/strict";
 import { MurError } from "../../base/errors.ts";
 import { type CallContext, ComponentFailure } from "./component_runtime.ts";
 import { textTool } from "./testing/guests.ts";
-import { eventually, Harness, isAlive } from "./testing/harness.ts";
-
-function hostile(behaviour: string, componentHostStart = 20_000): Harness {
-  return new Harness({
-    bounds: { componentIdle: 30_000, componentHostStart },
-    startOverride: (memoryBytes) => ({
-      command: Deno.execPath(),
-      args: [
-        "run",
-        "--quiet",
-        "--no-lock",
-        "-A",
-        new URL("./testing/hostile_host.ts", import.meta.url).href,
-        behaviour,
-      ],
-      env: { DENO_DIR: Deno.env.get("DENO_DIR") ?? "", HOME: Deno.env.get("HOME") ?? "", PATH: "" },
-      preamble: null,
-      memoryBytes,
-    }),
-  });
-}
+import { eventually, Harness, hostileHarness, isAlive } from "./testing/harness.ts";
 
 let tool: Promise<Uint8Array<ArrayBuffer>> | undefined;
 
@@ -40,7 +20,7 @@ const VIOLATIONS = [
 
 for (const behaviour of VIOLATIONS) {
   Deno.test(`a host that breaks the protocol is killed: ${behaviour}`, async () => {
-    await using harness = hostile(behaviour);
+    await using harness = hostileHarness(behaviour);
     let chunks = 0;
     const context: CallContext = {
       emitChunk: () => chunks++,
@@ -55,7 +35,7 @@ for (const behaviour of VIOLATIONS) {
 }
 
 Deno.test("a host that asks for files and reads no answer is killed before they fill the runtime's memory", async () => {
-  await using harness = hostile("unread-answers");
+  await using harness = hostileHarness("unread-answers");
   Deno.writeFileSync(`${harness.work}/big`, new Uint8Array(1 << 19));
   const spec = await harness.spec(await (tool ??= textTool("(i32.const 1024)")), { preopens: [harness.preopen(".")] });
   const before = Deno.memoryUsage().rss;
@@ -66,12 +46,12 @@ Deno.test("a host that asks for files and reads no answer is killed before they 
 });
 
 Deno.test("an orderly host of another program is as good", async () => {
-  await using harness = hostile("orderly");
+  await using harness = hostileHarness("orderly");
   assert.equal((await callOf(harness) as { status: string }).status, "passed");
 });
 
 Deno.test("a host that ends by itself is told apart by how", async () => {
-  await using harness = hostile("exit");
+  await using harness = hostileHarness("exit");
   const end = await callOf(harness);
   assert.ok(end instanceof ComponentFailure);
   assert.equal(end.message, "tool 'probe' crashed: exit code 3");
@@ -97,7 +77,7 @@ Deno.test("a host that closes its output and stays is killed", async () => {
 });
 
 Deno.test("a host that never greets is given up", async () => {
-  await using harness = hostile("silent", 1_500);
+  await using harness = hostileHarness("silent", 1_500);
   const end = await callOf(harness);
   assert.ok(end instanceof ComponentFailure);
   assert.equal(end.message, "tool 'probe' crashed: the host process did not start");
@@ -105,11 +85,11 @@ Deno.test("a host that never greets is given up", async () => {
 });
 
 Deno.test("a host that speaks before or after its call is killed, and not used again", async () => {
-  await using early = hostile("early-frame");
+  await using early = hostileHarness("early-frame");
   const [first] = early.runtime.pids;
   await eventually(() => !isAlive(first!));
 
-  await using late = hostile("frame-after-result");
+  await using late = hostileHarness("frame-after-result");
   const chunks: string[] = [];
   assert.equal((await callOf(late, { emitChunk: (text) => chunks.push(text) }) as { status: string }).status, "passed");
   const [pid] = late.runtime.pids;
@@ -118,7 +98,7 @@ Deno.test("a host that speaks before or after its call is killed, and not used a
 });
 
 Deno.test("a host that does not bound its guest's output is bounded here", async () => {
-  await using harness = hostile("output-flood");
+  await using harness = hostileHarness("output-flood");
   let bytes = 0;
   const lines: string[] = [];
   await callOf(harness, {

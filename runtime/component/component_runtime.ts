@@ -5,6 +5,7 @@
  * @module
  */
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
+import type { JsonValue } from "../../base/json_value.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 
 /** `status` of a tool result (WIT `murmur:tool/run`). */
@@ -85,7 +86,7 @@ export class OutgoingHttpError extends Error {
 export interface ComponentSpec {
   /** Bare artifact name; for a script capsule its own name. */
   readonly name: string;
-  readonly role: "tool" | "driver" | "capsule";
+  readonly role: "tool" | "driver" | "capsule" | "hook";
   readonly compiled: CompiledComponent;
   readonly environment: Readonly<Record<string, string>>;
   readonly preopens: readonly Preopen[];
@@ -105,6 +106,11 @@ export interface CallContext {
   readonly invoke?: (name: string, input: ToolInput) => Promise<ToolResult>;
   /** One line of guest output, without its newline. */
   readonly output?: (stream: "stdout" | "stderr", line: string) => void;
+  /**
+   * Hooks: answers one of their imports with a JSON value; a rejection's text is the guest's `err`, `undefined` says that
+   * there is no such import. `ended` is aborted when the call is over.
+   */
+  readonly hookImport?: (name: string, body: Uint8Array, ended: AbortSignal) => Promise<JsonValue | undefined>;
   /** Script capsules: bytes of the runtime's own stdin, on demand; `null` at its end. */
   readonly readStdin?: (maxBytes: number) => Promise<Uint8Array | null>;
   /** Ends the call: the process is killed. */
@@ -133,6 +139,22 @@ export class ComponentFailure extends Error {
   }
 }
 
+/** An instance in a process of its own, that lives until it is closed or lost (spec components 3.2). */
+export interface SessionInstance {
+  /** Names of the functions of its interface, in lower camel case. */
+  readonly functions: ReadonlySet<string>;
+  /** Its process is gone: by a deadline, a limit, a trap, or from outside. It is not made anew. */
+  readonly lost: boolean;
+  /**
+   * Calls a function; one call at a time.
+   *
+   * @returns `{"ok": …}` or `{"err": …}`, as the function's result is; its shape is the host's word and to be judged.
+   * @throws {ComponentFailure} The instance is lost then.
+   */
+  call(name: string, event: JsonValue, context: CallContext): Promise<unknown>;
+  close(): void;
+}
+
 /** The component side of one launch. */
 export interface ComponentRuntime {
   /**
@@ -159,6 +181,8 @@ export interface ComponentRuntime {
   callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult>;
   /** Calls `murmur:capsule/run` once. @throws {ComponentFailure} */
   runCapsule(spec: ComponentSpec, context: CallContext): Promise<void>;
+  /** Makes an instance of a hook. @throws {ComponentFailure} */
+  openInstance(spec: ComponentSpec, context: CallContext): Promise<SessionInstance>;
   /** Walls around the component host, for the scope report (spec trace 5.2 `component_host`). */
   walls(): Promise<readonly string[]>;
   /** Settles when the code that the last launch called first is on its way to a host. Never fails. */

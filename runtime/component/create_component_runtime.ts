@@ -5,6 +5,7 @@
  */
 import { MurError } from "../../base/errors.ts";
 import type { Wall } from "../../sandbox/guard.ts";
+import type { JsonValue } from "../../base/json_value.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { sha256Hex } from "../../artifact/sha256.ts";
 import type { ComponentLimits } from "../../artifact/manifest/capsule_manifest.ts";
@@ -23,6 +24,7 @@ import {
   ComponentFailure,
   type ComponentRuntime,
   type ComponentSpec,
+  type SessionInstance,
   type ToolInput,
   type ToolResult,
 } from "./component_runtime.ts";
@@ -213,13 +215,61 @@ class Runtime implements ObservableComponentRuntime {
   }
 
   async callTool(spec: ComponentSpec, input: ToolInput, context: CallContext): Promise<ToolResult> {
-    const result = await this.#call(spec, "tool", input, context);
+    const { result } = await this.#call(spec, "tool", input, context);
     if (result === null) throw new Error("a tool call ended without its result");
     return result;
   }
 
   async runCapsule(spec: ComponentSpec, context: CallContext): Promise<void> {
     await this.#call(spec, "capsule", null, context);
+  }
+
+  async openInstance(spec: ComponentSpec, context: CallContext): Promise<SessionInstance> {
+    const component = this.#requireLinked(spec);
+    let held: ReturnType<ComponentPool["hold"]>;
+    try {
+      held = this.#pool.hold(spec);
+    } catch (error) {
+      if (!(error instanceof MurError)) throw error;
+      throw failureOf(spec, { kind: "crashed", how: error.message, started: false });
+    }
+    if (held === null) throw failureOf(spec, { kind: "aborted" });
+    const { process, settled } = held;
+    const request = (name: string | null, input: JsonValue, context: CallContext): CallRequest => ({
+      spec,
+      kind: "hook",
+      function: name,
+      input,
+      context,
+      entryBound: this.#options.bounds.componentHostStart,
+    });
+    let end: CallEnd;
+    try {
+      end = await this.#callIn(process, component, request(null, null, context));
+    } finally {
+      settled();
+    }
+    const functions = end.kind === "ok" ? functionNames(end.answer) : null;
+    if (functions === null) {
+      process.kill();
+      throw failureOf(
+        spec,
+        end.kind === "ok" ? { kind: "crashed", how: "its host gave no list of functions", started: true } : end,
+      );
+    }
+    return {
+      functions,
+      get lost() {
+        return process.dead;
+      },
+      call: async (name, event, context) => {
+        const end = await process.call(component, request(name, event, context));
+        if (end.kind === "ok") return end.answer;
+        process.kill();
+        throw failureOf(spec, end, name);
+      },
+      close: () => process.kill(),
+    };
   }
 
   async walls(): Promise<readonly string[]> {
@@ -236,12 +286,8 @@ class Runtime implements ObservableComponentRuntime {
     for (const component of this.#components.values()) component[Symbol.dispose]();
   }
 
-  async #call(
-    spec: ComponentSpec,
-    kind: "tool" | "capsule",
-    input: ToolInput | null,
-    context: CallContext,
-  ): Promise<ToolResult | null> {
+  /** The component of a spec, when everything it needs is there. @throws {ComponentFailure} */
+  #requireLinked(spec: ComponentSpec): TranslatedComponent {
     const component = this.#components.get(spec.compiled.sha256);
     if (component === undefined) throw new Error(`component ${spec.compiled.sha256} was not compiled by this runtime`);
     const { imports, exports, usedImports } = component.names;
@@ -254,11 +300,28 @@ class Runtime implements ObservableComponentRuntime {
         `${subjectOf(spec)} imports '${name}', which a ${spec.role} is not given; ${rebuildAdvice(subjectOf(spec))}`,
       );
     }
-    const request: CallRequest = { spec, kind, input, context, entryBound: this.#options.bounds.componentHostStart };
+    return component;
+  }
+
+  async #call(
+    spec: ComponentSpec,
+    kind: "tool" | "capsule",
+    input: ToolInput | null,
+    context: CallContext,
+  ): Promise<Extract<CallEnd, { kind: "ok" }>> {
+    const component = this.#requireLinked(spec);
+    const request: CallRequest = {
+      spec,
+      kind,
+      function: null,
+      input,
+      context,
+      entryBound: this.#options.bounds.componentHostStart,
+    };
     let end = await this.#attempt(component, request, false);
     // Killed from outside while it idled: nothing of this call had happened.
     if (end.kind === "crashed" && !end.started && end.retry) end = await this.#attempt(component, request, true);
-    if (end.kind === "ok") return end.result;
+    if (end.kind === "ok") return end;
     throw failureOf(spec, end);
   }
 
@@ -278,37 +341,61 @@ class Runtime implements ObservableComponentRuntime {
     if (lease === null) return { kind: "aborted" };
     try {
       // While a process is leased nothing is put away.
-      const code = component.code ?? await component.load();
-      if (code === null) {
-        return { kind: "crashed", how: "its translation was changed while the session slept", started: false };
-      }
-      const exceeded = lease.process.load(component, code, spec);
-      if (exceeded !== null) {
-        const { memoryBytes, tableElements } = spec.limits;
-        const what = exceeded.what === "memory"
-          ? memoryLimitText(exceeded.asked, memoryBytes)
-          : tableLimitText(exceeded.asked, tableElements);
-        return { kind: "limit", what };
-      }
-      if (!await lease.process.ready(this.#options.bounds.componentHostStart)) {
-        return { kind: "crashed", how: "the host process did not start", started: false, retry: lease.used };
-      }
-      const end = await lease.process.call(component, request);
-      return { ...end, retry: lease.used };
+      return { ...await this.#callIn(lease.process, component, request), retry: lease.used };
     } finally {
       if (request.kind === "capsule") lease.process.kill();
       lease.release();
     }
   }
+
+  /** Gives a process the code of a component, and calls it there. */
+  async #callIn(process: ComponentProcess, component: TranslatedComponent, request: CallRequest): Promise<CallEnd> {
+    const { spec } = request;
+    const code = component.code ?? await component.load();
+    if (code === null) {
+      return { kind: "crashed", how: "its translation was changed while the session slept", started: false };
+    }
+    const exceeded = process.load(component, code, spec);
+    if (exceeded !== null) {
+      const { memoryBytes, tableElements } = spec.limits;
+      const what = exceeded.what === "memory"
+        ? memoryLimitText(exceeded.asked, memoryBytes)
+        : tableLimitText(exceeded.asked, tableElements);
+      return { kind: "limit", what };
+    }
+    if (!await process.ready(this.#options.bounds.componentHostStart)) {
+      return { kind: "crashed", how: "the host process did not start", started: false };
+    }
+    return await process.call(component, request);
+  }
 }
 
-function subjectOf(spec: ComponentSpec): string {
-  return spec.role === "capsule" ? `capsule '${spec.name}'` : `tool '${spec.name}'`;
+/** The function names that a host listed, `null` when it is no such list. */
+function functionNames(answer: unknown): ReadonlySet<string> | null {
+  const isName = (name: unknown) => typeof name === "string" && name.length <= 100;
+  return Array.isArray(answer) && answer.length <= 100 && answer.every(isName) ? new Set(answer) : null;
+}
+
+function subjectOf({ role, name }: ComponentSpec): string {
+  return `${role === "driver" ? "tool" : role} '${name}'`;
+}
+
+/** `onToolCall` as the interface names it, `on-tool-call`. */
+function witName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** The failure of a call, in the words of spec components 3.8 and containment 15. */
-function failureOf(spec: ComponentSpec, end: Exclude<CallEnd, { kind: "ok" }>): ComponentFailure {
-  const subject = spec.role === "capsule" ? "capsule execution" : subjectOf(spec);
+function failureOf(
+  spec: ComponentSpec,
+  end: Exclude<CallEnd, { kind: "ok" }>,
+  called: string | null = null,
+): ComponentFailure {
+  const subject = spec.role === "capsule"
+    ? "capsule execution"
+    : called === null
+    ? subjectOf(spec)
+    : `${subjectOf(spec)} ${witName(called)}`;
   const { deadlineSeconds } = spec.limits;
   const limit = "capabilities.limits.deadline_seconds";
   switch (end.kind) {
@@ -328,7 +415,11 @@ function failureOf(spec: ComponentSpec, end: Exclude<CallEnd, { kind: "ok" }>): 
     case "aborted":
       return new ComponentFailure("aborted", `${subject} was aborted`);
     case "missing-export": {
-      const name = `${ROLE_EXPORTS[spec.role]}#run`;
+      const name = spec.role !== "hook"
+        ? `${ROLE_EXPORTS[spec.role]}#run`
+        : called === null
+        ? ROLE_EXPORTS.hook
+        : `${ROLE_EXPORTS.hook}#${witName(called)}`;
       return new ComponentFailure(
         "missing-export",
         `${subjectOf(spec)} does not export '${name}'; ${rebuildAdvice(subjectOf(spec))}`,

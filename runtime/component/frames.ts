@@ -47,6 +47,10 @@ export const MessageType = {
   wake: 10,
   /** Asks for `loaded` when everything before it is taken in. */
   sync: 11,
+  /** Makes an instance of the loaded component that stays. */
+  open: 12,
+  /** A call of the instance that stayed. */
+  callKept: 13,
 
   /** The host is up. */
   ready: 64,

@@ -6,6 +6,9 @@
  */
 import type { Header } from "./frames.ts";
 
+/** What an instance is made for: one call of a tool or driver, the run of a script capsule, the events of a session. */
+export type CallKind = "tool" | "capsule" | "hook";
+
 /** The host broke the protocol. Its process is killed, the call ends as `crashed`. */
 export class ProtocolViolation extends Error {
   override readonly name = "ProtocolViolation";
@@ -63,14 +66,18 @@ export function pairsField(header: Header, name: string, maxCount: number, maxLe
   });
 }
 
-/** A JSON object in a message body. */
-export function objectBody(body: Uint8Array): Header {
-  let value: unknown;
+/** A JSON value in a message body. */
+export function jsonBody(body: Uint8Array): unknown {
   try {
-    value = JSON.parse(strictDecoder.decode(body));
+    return JSON.parse(strictDecoder.decode(body));
   } catch (cause) {
     throw new ProtocolViolation("a message body is no JSON", { cause });
   }
+}
+
+/** A JSON object in a message body. */
+export function objectBody(body: Uint8Array): Header {
+  const value = jsonBody(body);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new ProtocolViolation("a message body is no object");
   }

@@ -41,14 +41,19 @@ export const ROLE_EXPORTS: Readonly<Record<ComponentRole, string>> = {
 /**
  * The `murmur:` interfaces with functions that the component host answers, and the roles they are linked for.
  *
- * `tool/run` is there for its types: engines that bind whole interfaces import its function too, and calling it traps
- * (spec components 2.9).
+ * `tool/run` and `hook/lifecycle` are there for their types: engines that bind whole interfaces import their functions too,
+ * and calling one traps (spec components 2.9).
  */
 const LINKED: Readonly<Record<string, readonly ComponentRole[]>> = {
   "murmur:tool-registry/invoke@0.1.0": ["capsule"],
   "murmur:tool/run@0.1.0": ["capsule"],
   "murmur:text/chunks@0.1.0": ["tool", "driver"],
   "murmur:task/task@0.1.0": ["tool", "driver"],
+  "murmur:hook/lifecycle@0.9.0": ["hook"],
+  "murmur:runtime/inference@0.4.0": ["hook"],
+  "murmur:runtime/tokens@0.4.0": ["hook"],
+  "murmur:task-io/read@0.1.0": ["hook"],
+  "murmur:conversation/read@0.2.0": ["hook"],
 };
 
 /** The `wasi:` 0.2 interfaces the host has, without versions. `wasi:http/incoming-handler` is never provided. */

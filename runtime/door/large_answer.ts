@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { piecewiseBody } from "./piecewise_body.ts";
 
 /** Up to so many bytes an answer is handed over whole: about what a socket takes by itself. */
 export const SMALL_ANSWER_BYTES = 64 << 10;
@@ -26,37 +27,16 @@ export class LargeAnswers {
   open(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> | null {
     if (this.#held > 0 && this.#held + bytes.length > ANSWER_BUDGET_BYTES) return null;
     this.#held += bytes.length;
-    let at = 0;
-    let over = false;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const end = () => {
-      if (over) return;
-      over = true;
-      clearTimeout(timer);
-      this.#held -= bytes.length;
-      this.#cuts.delete(cut);
-    };
-    let open: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
-    const cut = () => {
-      if (!over) open.error(new DOMException("nobody takes the answer", "AbortError"));
-      end();
-    };
-    this.#cuts.add(cut);
-    return new ReadableStream<Uint8Array<ArrayBuffer>>({
-      start: (controller) => void (open = controller),
-      pull: (controller) => {
-        clearTimeout(timer);
-        controller.enqueue(bytes.slice(at, at + SMALL_ANSWER_BYTES));
-        at += SMALL_ANSWER_BYTES;
-        if (at < bytes.length) {
-          timer = setTimeout(cut, this.#stallMs);
-          return;
-        }
-        controller.close();
-        end();
+    const { stream, cut } = piecewiseBody(bytes, {
+      pieceBytes: SMALL_ANSWER_BYTES,
+      stallMs: this.#stallMs,
+      ended: () => {
+        this.#held -= bytes.length;
+        this.#cuts.delete(cut);
       },
-      cancel: end,
-    }, { highWaterMark: 0 });
+    });
+    this.#cuts.add(cut);
+    return stream;
   }
 
   /** Breaks off what is being written. */

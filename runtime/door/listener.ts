@@ -17,7 +17,7 @@ import {
   refuseScope,
   requestClass,
 } from "./door_access.ts";
-import type { DoorSession } from "./door_session.ts";
+import type { DoorSession, PlaneRequest } from "./door_session.ts";
 import type { DoorTokens } from "./door_token.ts";
 import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
 import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
@@ -26,7 +26,7 @@ import type { RestEndpoint } from "./rest_endpoint.ts";
 import { type RestRoute, restRoute } from "./rest_route.ts";
 import { announcedLength, BodyReader, MAX_BODY_BYTES } from "./request_body.ts";
 import { guardRequest, type GuardRules, isMediaType, pageHeaders, preflightHeaders } from "./request_guard.ts";
-import { planeOf, refusePlane } from "./undeclared_planes.ts";
+import { planeOf, refusePlane, undeclaredRecord } from "./undeclared_planes.ts";
 
 /** Requests that are read or worked on at once; held answers and streams are not counted. */
 export const MAX_REQUESTS = 256;
@@ -199,6 +199,7 @@ class Door {
   /** Breaks off streams and answers whose readers do not take their ends. */
   cut(): void {
     this.#largeAnswers.cut();
+    this.#options.session.planes?.cut();
     for (const stream of [...this.#streams]) stream.cut();
   }
 
@@ -241,7 +242,7 @@ class Door {
     if (isRpc && !isMediaType(headers.get("content-type"), "application/json")) return new Response(null, NOT_FOUND);
     const path = rawPath(target);
     const plane = isRpc ? null : planeOf(path);
-    if (plane === "peer_plane") return refused(refusePlane(plane, method));
+    if (plane === "peer_plane") return this.#plane(plane, request, path);
     if (plane === "control") return new Response(null, NOT_FOUND);
     if (method === "GET" && path === CARD_PATH) {
       return new Response(JSON.stringify(session.publicCard()), JSON_ANSWER);
@@ -256,12 +257,32 @@ class Door {
       return refused(PEER_NOT_ACCEPTED);
     }
     if (plane === "operator_plane") {
-      return refused(refuseScope(caller, "resources/files", session.capsule) ?? refusePlane(plane, method));
+      const refusal = refuseScope(caller, "resources/files", session.capsule);
+      return refusal === null ? this.#plane(plane, request, path) : refused(refusal);
     }
     if (isRpc) return this.#work(request, caller, true, ({ rpc }, call) => rpc.answer(call));
     const route = this.#restRoute(method, path);
     if (route === null) return new Response(null, NOT_FOUND);
     return this.#rest(request, caller, route, target.slice(path.length + 1));
+  }
+
+  /** A request to one of the planes, declared or not. Each leaves its line in the trace, which is open once tasks are taken. */
+  async #plane(
+    plane: "peer_plane" | "operator_plane",
+    { method, headers }: Request,
+    rawPath: string,
+  ): Promise<Response> {
+    await this.#ready.promise;
+    const { session } = this.#options;
+    const { planes } = session;
+    const audience = headers.get("x-murmur-audience");
+    const request: PlaneRequest = { method, rawPath, audience };
+    if (plane === "peer_plane" && planes?.peer) return planes.answerPeer(request);
+    if (plane === "operator_plane" && planes?.operator) return planes.answerOperator(request);
+    const refusal = refusePlane(plane, method);
+    const { tasks: { generation }, containment } = session;
+    session.recordPlane(undeclaredRecord(plane, request, { generation, containment }, refusal));
+    return refused(refusal);
   }
 
   #restRoute(method: string, path: string): RestRoute | null {

@@ -10,7 +10,7 @@ import { MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { parentDirectory } from "../../base/paths.ts";
 import { watchedLimits } from "../../sandbox/aggregate_limits.ts";
 import { type CgroupScope, createCgroupScope, type ScopeCounters } from "../../sandbox/cgroup_scope.ts";
-import { nativeToolFiles, resolveGrants } from "../../sandbox/command_grants.ts";
+import { type NativeTool, nativeTool, resolveGrants } from "../../sandbox/command_grants.ts";
 import { readHostRoot, RESOLVER_CONFIGURATION, syntheticAccounts } from "../../sandbox/composed_root.ts";
 import { type CommandPlan, commandRecords, planCommands } from "../../sandbox/confine_plan.ts";
 import type { CommandRecord, JoinRecord } from "../../sandbox/confine_records.ts";
@@ -18,7 +18,7 @@ import type { ExecutablePath } from "../../sandbox/executable_path.ts";
 import { processRlimits, taskBaseline } from "../../sandbox/process_limits.ts";
 import { TrustedPlaceholders } from "../../sandbox/trusted_placeholders.ts";
 import type { ContainmentJudgement } from "./containment_judgement.ts";
-import type { SessionPaths } from "./session_directories.ts";
+import { PLACEHOLDER_RECORD, type SessionPaths } from "./session_directories.ts";
 
 /** What containment of a session's commands needs. */
 export interface CommandContainmentOptions {
@@ -48,7 +48,7 @@ export class CommandContainment {
   readonly #path: string;
   readonly #placeholders: TrustedPlaceholders;
   readonly #scope: CgroupScope | null;
-  readonly #native = new Map<string, readonly string[]>();
+  readonly #native = new Map<string, NativeTool>();
 
   private constructor(
     plan: CommandPlan,
@@ -76,7 +76,10 @@ export class CommandContainment {
     const { manifest, judgement, paths } = options;
     const { capabilities } = manifest;
     const { decision, aggregate, guards, allow, hostPaths, hostPathLinks } = judgement;
-    const placeholders = new TrustedPlaceholders(decision.privateMounts ? guards.placeholders : []);
+    const placeholders = new TrustedPlaceholders(
+      decision.privateMounts ? guards.placeholders : [],
+      `${paths.scratch}/${PLACEHOLDER_RECORD}`,
+    );
     let scope: CgroupScope | null = null;
     try {
       placeholders.ensure();
@@ -117,10 +120,12 @@ export class CommandContainment {
    */
   records({ program, args, native }: ContainedProgram, join: JoinRecord | null): readonly CommandRecord[] {
     this.#placeholders.ensure();
+    const { files, names } = native ? this.#nativeTool(program) : { files: [], names: [] };
     return commandRecords(this.plan, {
       program,
       argv: [program, ...args],
-      nativeFiles: native ? this.#nativeFiles(program) : [],
+      nativeFiles: files,
+      nativeNames: names,
       join,
     });
   }
@@ -144,10 +149,10 @@ export class CommandContainment {
     this.#scope?.remove();
   }
 
-  #nativeFiles(program: string): readonly string[] {
-    let files = this.#native.get(program);
-    if (files === undefined) this.#native.set(program, files = nativeToolFiles(program, this.#path));
-    return files;
+  #nativeTool(program: string): NativeTool {
+    let tool = this.#native.get(program);
+    if (tool === undefined) this.#native.set(program, tool = nativeTool(program, this.#path));
+    return tool;
   }
 }
 

@@ -434,6 +434,44 @@ for (const layout of LAYOUTS.filter(({ tier }) => tier !== "seccomp")) {
     }
   });
 
+  Deno.test(`${label}: a native tool that is a script finds its interpreter, wherever that lies but among what is written`, async () => {
+    const places = await Promise.all(
+      [undefined, "/var/tmp"].map(async (dir) => await Deno.realPath(await Deno.makeTempDir(dir ? { dir } : {}))),
+    );
+    try {
+      for (const place of places) {
+        await Deno.copyFile("/bin/sh", `${place}/real`);
+        await Deno.symlink("real", `${place}/shell`);
+      }
+      await using session = await ContainedSession.start({
+        floor,
+        probe,
+        abi,
+        path: `${places[1]}:${SEARCH}`,
+        files: { "project/kept": "kept" },
+      });
+      await Deno.copyFile("/bin/sh", `${session.project}/own`);
+      const run = async (first: string) => {
+        const directory = `${session.paths.runtime}/tools/tool`;
+        await Deno.mkdir(directory, { recursive: true });
+        const tool = `${directory}/${crypto.randomUUID()}`;
+        await Deno.writeTextFile(tool, `#!${first}\nread line < kept; echo "$line" > kept2; echo ran\n`, {
+          mode: 0o755,
+        });
+        await Deno.chmod(tool, 0o755);
+        const { failure, out, code } = await session.start(tool, [], true);
+        return `${failure ?? ""}${out}${code}`;
+      };
+      for (const first of [`${places[0]}/real`, `${places[1]}/real`, `${places[1]}/shell`, "/usr/bin/env shell"]) {
+        assert.equal(await run(first), "ran\n0", first);
+        assert.equal(await Deno.readTextFile(`${session.project}/kept2`), "kept\n");
+      }
+      assert.match(await run(`${session.project}/own`), /Permission denied|exec/);
+    } finally {
+      for (const place of places) await Deno.remove(place, { recursive: true });
+    }
+  });
+
   Deno.test(`${label}: names that are links run what they lead to, wherever they lie`, async () => {
     const made = await Deno.realPath(await Deno.makeTempDir());
     const elsewhere = await Deno.realPath(await Deno.makeTempDir({ dir: "/var/tmp" }));

@@ -48,7 +48,25 @@ export function identityVariables(manifest: CapsuleManifest, session: SessionFac
   };
 }
 
-/** The whole environment of one component. */
+/** Variables of an artifact's own entry. */
+function ownVariables({ configJson, gatewayEndpoint }: ArtifactFacts): Record<string, string> {
+  return {
+    ...(configJson === null ? {} : { MURMUR_ARTIFACT_CONFIG: configJson }),
+    ...(gatewayEndpoint === null ? {} : { MURMUR_GATEWAY_ENDPOINT: gatewayEndpoint }),
+  };
+}
+
+/** The whole environment of a hook: nothing of the host, whatever `env.allow` says. */
+export function hookEnvironment(manifest: CapsuleManifest, artifact: ArtifactFacts): Record<string, string> {
+  const { otelEndpoint, evalConfig } = manifest.observability;
+  return {
+    ...(otelEndpoint === null ? {} : { MURMUR_OTEL_ENDPOINT: otelEndpoint }),
+    ...(evalConfig === null ? {} : { MURMUR_EVAL_CONFIG: JSON.stringify(evalConfig) }),
+    ...ownVariables(artifact),
+  };
+}
+
+/** The whole environment of one component but a hook. */
 export function componentEnvironment(
   manifest: CapsuleManifest,
   host: Variables,
@@ -68,7 +86,6 @@ export function componentEnvironment(
     ...environment,
     ...inferenceVariables(manifest, endpoint),
     ...identityVariables(manifest, session),
-    ...(artifact.configJson === null ? {} : { MURMUR_ARTIFACT_CONFIG: artifact.configJson }),
-    ...(artifact.gatewayEndpoint === null ? {} : { MURMUR_GATEWAY_ENDPOINT: artifact.gatewayEndpoint }),
+    ...ownVariables(artifact),
   };
 }

@@ -28,15 +28,17 @@ import { ToolDispatcher } from "../agent/tool_dispatch.ts";
 import { describeTool, type InstalledTool, installedTools, toolInventory } from "../agent/tool_inventory.ts";
 import type { ContinuationSlot, TurnLoopServices } from "../agent/turn_loop.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
+import type { HookSessionOptions, SessionHooks } from "../hook/session_hooks.ts";
 import { agentCard } from "../door/agent_card.ts";
+import type { PlaneRecord } from "../door/door_session.ts";
 import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
-import { credentialRejectedError } from "../inference/credential_gateway.ts";
+import { type CredentialGateway, credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
-import { redactValues } from "../trace/trace_redaction.ts";
-import { TraceWriter } from "../trace/trace_writer.ts";
+import { redactPeerTokens, redactValues } from "../trace/trace_redaction.ts";
+import { type SecondTraceWriter, TraceWriter } from "../trace/trace_writer.ts";
 import { CommandContainment } from "./command_containment.ts";
 import { ContainedCommands } from "./contained_commands.ts";
 import { FrameLog } from "./frame_log.ts";
@@ -52,8 +54,9 @@ import {
   type SessionDirectories,
   sessionPaths,
 } from "./session_directories.ts";
+import type { SessionPlanes } from "./session_planes.ts";
 import { SessionTools } from "./session_tools.ts";
-import { driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
+import { compactsHistory, driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 import { runTaskLoop } from "./task_loop.ts";
 import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
@@ -137,6 +140,12 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
+  /** `null`: the manifest declares neither plane nor peer files. */
+  #planes: SessionPlanes | null = null;
+  /** `null`: the capsule declares no hooks. */
+  #hooks: SessionHooks | null = null;
+  /** Context whose history is to be compacted before its first task. */
+  #toCompact: string | null;
   #installed: readonly InstalledTool[] = [];
   #dispatcher!: ToolDispatcher;
   readonly #registry: TaskRegistry;
@@ -151,6 +160,7 @@ class AgentSession {
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
     this.#run = run;
+    this.#toCompact = staged.options.resumeMode === "compact" ? staged.resumed?.contextId ?? null : null;
     this.#registry = new TaskRegistry({
       acceptance: staged.lifecycle.taskAcceptance,
       queueDepth: staged.lifecycle.queueDepth,
@@ -193,6 +203,8 @@ class AgentSession {
     });
     this.#undo.push(() => this.#tokens.close());
     installTools(staged, this.#directories.runtime);
+    await this.#openPlanes();
+    await this.#stageHooks();
     await writeFirstLock(staged);
     await this.#readPrompt();
     this.#installed = installedTools(this.#toolsDirectory());
@@ -206,11 +218,15 @@ class AgentSession {
         ? null
         : { ceiling: staged.configuration.machineTokensPerDay, ledger: staged.ledger },
     });
-    // A ceiling is judged by a count, before the request.
-    if (this.#spend.limited) this.#modelAsked.resolve();
+    // A ceiling is judged by a count, before the request; a hook may count anything.
+    if (this.#spend.limited || this.#declaresHooks()) this.#modelAsked.resolve();
     this.#openTrace();
     this.#bindComponents(url);
+    const hooks = this.#openHooks();
+    // Told where it is waited for.
+    hooks.catch(() => {});
     await this.#containCommands();
+    this.#hooks = await hooks;
     this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
@@ -244,6 +260,7 @@ class AgentSession {
   async live(): Promise<SessionOutcome> {
     this.#listener.serve();
     const { lifecycle, options } = this.#staged;
+    await this.#hooks?.sessionStarted();
     const text = this.#taskText;
     // Nothing else is to be done yet; a launch task loads it while its driver is busy.
     if (text === null) {
@@ -322,8 +339,10 @@ class AgentSession {
 
   async #end(outcome: TaskOutcome | null): Promise<SessionOutcome> {
     const status: SessionExitStatus = outcome === null ? "ok" : sessionStatus(outcome);
+    await this.#hooks?.sessionEnded(status);
     await this.#commands.abandon();
     this.#ended = true;
+    this.#hooks?.flushFaults();
     this.#trace.endSession(status);
     this.#frames.close();
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
@@ -391,26 +410,51 @@ class AgentSession {
     }
   }
 
+  /** What shows files to others is loaded for who declares it. */
+  async #openPlanes(): Promise<void> {
+    const staged = this.#staged;
+    const { exports, capabilities } = staged.manifest;
+    if (exports.files === null && exports.peerFiles === null && capabilities.peerFetch === null) return;
+    const { installPeerTools, SessionPlanes } = await import("./session_planes.ts");
+    installPeerTools(staged.manifest, this.#directories.runtime);
+    const planes = new SessionPlanes({
+      staged,
+      directories: this.#directories,
+      generation: () => this.#registry.generation,
+      card: () => this.#card("public"),
+      trace: () => this.#trace.second,
+      recordPlane: (record) => recordPlane(this.#trace.second, record),
+    });
+    this.#planes = planes;
+    this.#undo.push(() => planes.close());
+  }
+
+  #card(kind: "public" | "extended") {
+    const { manifest, sessionId, lifecycle } = this.#staged;
+    const { exports } = manifest;
+    return agentCard({
+      name: manifest.name,
+      version: manifest.version,
+      sessionId,
+      port: this.#listener.port,
+      takesTasks: lifecycle.taskAcceptance !== "none",
+      authenticated: manifest.network.authentication !== null,
+      a2aCompat: manifest.network.a2aCompat,
+      tools: this.#inventory().map(({ name }) => name),
+      shell: manifest.capabilities.shellAllow.length > 0,
+      network: manifest.capabilities.networkAllow.length > 0,
+      planes: [
+        ...(exports.files === null ? [] : ["files" as const]),
+        ...(exports.peerFiles === null ? [] : ["peer_files" as const]),
+      ],
+      peerTasks: exports.peerTasks,
+    }, kind);
+  }
+
   #openDoor(): void {
-    const { manifest, sessionId, lifecycle, options } = this.#staged;
+    const { manifest, sessionId, lifecycle, options, containment } = this.#staged;
     const { authentication, internalPort, hosts, origins } = manifest.network;
     if (authentication !== null) this.#doorTokens = new DoorTokens(authentication.credentials);
-    const takesTasks = lifecycle.taskAcceptance !== "none";
-    const card = (kind: "public" | "extended") =>
-      agentCard({
-        name: manifest.name,
-        version: manifest.version,
-        sessionId,
-        port: this.#listener.port,
-        takesTasks,
-        authenticated: authentication !== null,
-        a2aCompat: manifest.network.a2aCompat,
-        tools: this.#inventory().map(({ name }) => name),
-        shell: manifest.capabilities.shellAllow.length > 0,
-        network: manifest.capabilities.networkAllow.length > 0,
-        planes: [],
-        peerTasks: manifest.exports.peerTasks,
-      }, kind);
     this.#listener = openListener({
       hostname: options.bind,
       port: internalPort,
@@ -419,15 +463,18 @@ class AgentSession {
       session: {
         sessionId,
         capsule: manifest.name,
-        takesTasks,
+        takesTasks: lifecycle.taskAcceptance !== "none",
         authenticated: authentication !== null,
         tasks: this.#registry,
         frames: this.#frames,
         conversation: lifecycle.conversation,
         a2aCompat: manifest.network.a2aCompat,
         acceptsPeers: manifest.exports.peerTasks,
-        publicCard: () => card("public"),
-        extendedCard: () => card("extended"),
+        planes: this.#planes?.endpoint ?? null,
+        containment: containment.decision.achieved,
+        recordPlane: (record) => recordPlane(this.#trace.second, record),
+        publicCard: () => this.#card("public"),
+        extendedCard: () => this.#card("extended"),
       },
       tokens: this.#doorTokens,
       bounds: options.bounds,
@@ -454,7 +501,7 @@ class AgentSession {
       runtimeDir: paths.runtime,
       recordsDir: paths.records,
       contextBudget: manifest.context.maxTokens,
-      compactionHook: false,
+      compactionHook: this.#staged.artifacts.some(compactsHistory),
       copiedFolder: null,
       artifacts: this.#installed.filter((tool) => describeTool(tool) !== null).map(({ name, manifest: own }) => ({
         name,
@@ -491,7 +538,7 @@ class AgentSession {
 
   /** A line a component wrote, for stderr. */
   #componentLine(artifact: string, line: string): void {
-    this.#run.diagnostics(`[${artifact}] ${redactValues(line, this.#credentialValues())}`);
+    this.#run.diagnostics(`[${artifact}] ${redactPeerTokens(redactValues(line, this.#credentialValues()))}`);
   }
 
   #bindComponents(url: string): void {
@@ -541,6 +588,99 @@ class AgentSession {
     this.#log.line(text);
   }
 
+  #declaresHooks(): boolean {
+    return this.#staged.artifacts.some(({ entry }) => entry.role === "hook");
+  }
+
+  /** What hooks are given from their staging on. */
+  #hookOptions(): HookSessionOptions {
+    return {
+      components: this.#run.components,
+      manifest: this.#staged.manifest,
+      records: this.#directories.records,
+      tokens: this.#tokens,
+      redact: (text) => redactValues(text, this.#credentialValues()),
+      output: (hook, line) => this.#componentLine(hook, line),
+    };
+  }
+
+  /** Hooks bound to `on-stage`, before anything reads what is installed (spec session 3.5). */
+  async #stageHooks(): Promise<void> {
+    const artifacts = this.#staged.artifacts.filter(({ entry, manifest }) =>
+      entry.role === "hook" && manifest?.hook.binding === "on-stage"
+    );
+    if (artifacts.length === 0) return;
+    this.#modelAsked.resolve();
+    const { stagedHooks, stageWithHooks } = await import("../hook/session_hooks.ts");
+    const bound = bindComponents({
+      staged: this.#staged,
+      artifacts,
+      directories: this.#directories,
+      session: { sessionId: this.#staged.sessionId, url: null },
+      newClient: () => this.#newClient(),
+      admission: { open: false },
+      // There is no trace yet.
+      onCredential: () => {},
+    });
+    // The session holds no keys yet; these hooks may hold their own.
+    const redact = (text: string) =>
+      redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
+    try {
+      await stageWithHooks({
+        ...this.#hookOptions(),
+        redact,
+        output: (hook, line) => this.#run.diagnostics(`[${hook}] ${redact(line)}`),
+        hooks: stagedHooks({ artifacts }, bound.specs),
+        runtimeDir: this.#directories.runtime,
+      });
+    } finally {
+      bound.close();
+    }
+  }
+
+  /** @throws {MurError} `E-RUN-001`, `E-RUN-002` for a hook that cannot be made. */
+  async #openHooks(): Promise<SessionHooks | null> {
+    if (!this.#declaresHooks()) return null;
+    const { stagedHooks, SessionHooks } = await import("../hook/session_hooks.ts");
+    const { manifest, options, source, sessionId } = this.#staged;
+    const { model, compaction } = manifest.inference!;
+    const hooks = await SessionHooks.open({
+      ...this.#hookOptions(),
+      hooks: stagedHooks(this.#staged, this.#bound.specs),
+      sessionId,
+      conversations: options.home.conversations,
+      workdir: this.#directories.workdir,
+      out: this.#directories.out,
+      trace: this.#trace,
+      inference: {
+        model: model ?? "",
+        promptCacheKey: promptCacheKey(manifest.name, manifest.version, null),
+        callDriver: this.#driverCall(),
+        providerStatus: () => this.#driverGateway()?.lastStatus() ?? null,
+        spend: this.#spend,
+      },
+      compactionPrompt: compaction.systemPromptFile === null
+        ? compaction.systemPrompt
+        : await source.readText(compaction.systemPromptFile).catch((cause) => {
+          throw unreadablePrompt(`inference.compaction.system_prompt_file: ${compaction.systemPromptFile}`, cause);
+        }),
+      capabilities: this.#grantedCapabilities(),
+      drainBound: options.bounds.hookDrain,
+      log: (text) => this.#log.line(text),
+    });
+    this.#undo.push(() => hooks.close());
+    return hooks;
+  }
+
+  #grantedCapabilities(): readonly ("network" | "filesystem" | "shell")[] {
+    const { networkAllow, scope, shellAllow } = this.#staged.manifest.capabilities;
+    return [
+      ...(networkAllow.length > 0 ? ["network" as const] : []),
+      ...(scope !== null ? ["filesystem" as const] : []),
+      ...(shellAllow.length > 0 ? ["shell" as const] : []),
+    ];
+  }
+
   #openTools(url: string): void {
     const staged = this.#staged;
     const { manifest } = staged;
@@ -566,6 +706,7 @@ class AgentSession {
       ),
       components: this.#run.components,
       commands: this.#commands,
+      runtimeTools: this.#planes?.tools ?? new Map(),
       frames: this.#frames,
       requestInput: (taskId, prompt) => {
         const seconds = staged.lifecycle.inputTimeoutSecs;
@@ -581,6 +722,7 @@ class AgentSession {
           ? null
           : protectedPathOf(new ReadOnlyPaths(readOnly, this.#commands.resolvePath), tool, name, input),
       warn: (warning) => this.#warn(warning),
+      hooks: this.#hooks,
       trace: this.#trace,
       frames: this.#frames,
     });
@@ -608,11 +750,7 @@ class AgentSession {
       max_turns: inference.maxTurns,
       max_session_tokens: inference.maxSessionTokens,
       machine_tokens_per_day: this.#staged.ledger === null ? null : this.#staged.configuration.machineTokensPerDay,
-      capabilities: [
-        ...(capabilities.networkAllow.length > 0 ? ["network" as const] : []),
-        ...(capabilities.scope !== null ? ["filesystem" as const] : []),
-        ...(capabilities.shellAllow.length > 0 ? ["shell" as const] : []),
-      ],
+      capabilities: this.#grantedCapabilities(),
       tools_declared: this.#inventory().map(({ name }) => name),
       tool_refresh: inference.toolRefresh,
       runtime_artifacts: this.#staged.artifacts.flatMap(({ entry, pulledBy }) =>
@@ -676,8 +814,16 @@ class AgentSession {
       registry: this.#registry,
       runtimeDir: this.#directories.runtime,
       out: this.#directories.out,
+      frames: this.#frames,
       threaded: lifecycle.conversation === "threaded",
       maxTurns: manifest.inference!.maxTurns,
+      maxReopens: lifecycle.maxTaskReopens,
+      hooks: this.#hooks,
+      compactOnce: (contextId) => {
+        if (contextId !== this.#toCompact) return false;
+        this.#toCompact = null;
+        return true;
+      },
       continuation: this.#continuation,
       detachedWork: () => this.#workIds(),
       loopFor: (task, record) => this.#loop(task, record),
@@ -701,8 +847,7 @@ class AgentSession {
     const { manifest, gateways } = this.#staged;
     const inference = manifest.inference!;
     const driver = driverEntry(manifest)!.bareName;
-    const spec = this.#bound.specs.get(driver)!;
-    const gateway = this.#bound.gateways.get(driver) ?? null;
+    const gateway = this.#driverGateway();
     return {
       model: inference.model ?? "",
       maxTokens: inference.maxTokens ?? DEFAULT_MAX_TOKENS,
@@ -714,21 +859,7 @@ class AgentSession {
       }),
       tools: this.#inventory(),
       promptCacheKey: promptCacheKey(manifest.name, manifest.version, task.contextId),
-      callDriver: (request, chunks, signal) => {
-        gateway?.beginCall();
-        const call = this.#run.components.callTool(spec, { data: request, logPath: null }, {
-          emitChunk: chunks.text,
-          emitThinkingChunk: chunks.thinking,
-          output: (_stream, line) => this.#componentLine(driver, line),
-          signal,
-          // What its first request needs loads while the driver prepares it.
-          sent: () => void loadHttpModules(),
-        });
-        // A driver need not ask anyone.
-        const answered = () => this.#modelAsked.resolve();
-        call.then(answered, answered);
-        return call;
-      },
+      callDriver: this.#driverCall(),
       providerStatus: () => gateway?.lastStatus() ?? null,
       redact: (text) => redactValues(text, this.#credentialValues()),
       reportError: (error) => this.#run.diagnostics(formatError(error)),
@@ -737,6 +868,10 @@ class AgentSession {
           ? { error: credentialRejectedError(gateway, gateways.get(driver)?.credential ?? null) }
           : null,
       dispatcher: this.#dispatcher,
+      hooks: this.#hooks,
+      compaction: manifest.context.maxTokens === null
+        ? null
+        : { window: manifest.context.maxTokens, threshold: inference.compaction.threshold },
       tokens: this.#tokens,
       spend: this.#spend,
       trace: this.#trace,
@@ -745,6 +880,32 @@ class AgentSession {
       warn: (warning) => this.#warn(warning),
       workdirBreach: () => this.#breach,
       record,
+    };
+  }
+
+  #driverGateway(): CredentialGateway | null {
+    return this.#bound.gateways.get(driverEntry(this.#staged.manifest)!.bareName) ?? null;
+  }
+
+  /** How the driver is asked, by a turn or by a hook. */
+  #driverCall(): TurnLoopServices["callDriver"] {
+    const driver = driverEntry(this.#staged.manifest)!.bareName;
+    const spec = this.#bound.specs.get(driver)!;
+    const gateway = this.#driverGateway();
+    return (request, chunks, signal) => {
+      gateway?.beginCall();
+      const call = this.#run.components.callTool(spec, { data: request, logPath: null }, {
+        emitChunk: chunks.text,
+        emitThinkingChunk: chunks.thinking,
+        output: (_stream, line) => this.#componentLine(driver, line),
+        signal,
+        // What its first request needs loads while the driver prepares it.
+        sent: () => void loadHttpModules(),
+      });
+      // A driver need not ask anyone.
+      const answered = () => this.#modelAsked.resolve();
+      call.then(answered, answered);
+      return call;
     };
   }
 
@@ -768,6 +929,11 @@ class AgentSession {
     this.#warn(warning);
     this.#log.line(formatWarning(warning));
   }
+}
+
+/** Writes the line of a request to a plane. */
+function recordPlane(trace: SecondTraceWriter, { type, body }: PlaneRecord): void {
+  trace.write(type, body);
 }
 
 /** Whether `localhost` reaches a door bound to this address: it is tried as 127.0.0.1 first. */

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { DEFAULT_PEER_TTL_SECONDS } from "../../artifact/manifest/exports_block.ts";
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import type { ArtifactEntry, CapsuleManifest, ContainmentClass } from "../../artifact/manifest/capsule_manifest.ts";
 import { type ContainmentDecision, TIER_NAMES } from "../../sandbox/containment_class.ts";
@@ -76,7 +77,7 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
       : { root: manifest.exports.files.root, mode: "read-only", max_bytes: manifest.exports.files.maxBytes },
     peer_files: manifest.exports.peerFiles === null ? null : {
       root: manifest.exports.peerFiles.root,
-      max_ttl_secs: manifest.exports.peerFiles.maxTtlSeconds,
+      max_ttl_secs: manifest.exports.peerFiles.maxTtlSeconds ?? DEFAULT_PEER_TTL_SECONDS,
       max_bytes: manifest.exports.peerFiles.maxBytes,
     },
     peer_tasks: manifest.exports.peerTasks,
@@ -93,15 +94,20 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     staged_runtime_grants: capabilities.stagedRuntime.map(({ binary, sourcePath, pin }) =>
       `${binary}: ${sourcePath} (pin: ${pin})`
     ),
-    // Placeholders are the only thing the runtime itself puts into a work folder.
-    runtime_writes: !decision.privateMounts || workdir === null || !facts.judgement.commands ? [] : guards.placeholders
-      .filter(({ grant }) => grant === workdir)
-      .map(({ path, directory }) => ({
-        path: path.slice(workdir.length + 1),
-        kind: directory ? "directory" : "file",
-        scope: "accessible",
-        condition: "workdir-provided",
-      })),
+    // Placeholders and fetched files are the only things the runtime itself puts into a work folder.
+    runtime_writes: [
+      ...(!decision.privateMounts || workdir === null || !facts.judgement.commands ? [] : guards.placeholders
+        .filter(({ grant }) => grant === workdir)
+        .map(({ path, directory }) => ({
+          path: path.slice(workdir.length + 1),
+          kind: directory ? "directory" : "file",
+          scope: "accessible",
+          condition: "workdir-provided",
+        }))),
+      ...(capabilities.peerFetch === null
+        ? []
+        : [{ path: "peer-in", kind: "directory", scope: "accessible", condition: "peer-fetch" }]),
+    ],
     io_max: {
       declared_bytes_per_sec: capabilities.resources.cgroupIoBytesPerSec,
       status: aggregate.io.status,

@@ -198,3 +198,14 @@ Deno.test("host paths, network files, placeholders and weaker limits are told in
     ]
   ) assert.ok(text.includes(`\n${line}\n`) || text.endsWith(line), line);
 });
+
+Deno.test("what is shown to others, and what is written for a fetching capsule, stands in the report", () => {
+  const shown = report({
+    capabilities: "{ peer_fetch: { allow: [localhost] } }\nexports: { peer_files: { root: out } }",
+  });
+  assert.deepEqual(shown.peer_files, { root: "out", max_ttl_secs: 3_600, max_bytes: 10 << 20 });
+  assert.deepEqual(shown.runtime_writes, [
+    { path: "peer-in", kind: "directory", scope: "accessible", condition: "peer-fetch" },
+  ]);
+  assert.deepEqual(shown.peer_fetch_allow, ["localhost"]);
+});

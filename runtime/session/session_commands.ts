@@ -8,11 +8,13 @@ import type { JsonObject } from "../../base/json_value.ts";
 import { MurError } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
+import { commandArguments, isShellInterpreter } from "../../sandbox/command_words.ts";
 import { commandEnvironment } from "../../sandbox/command_environment.ts";
 import { type NativeToolResult, runNativeTool } from "../../sandbox/native_tool.ts";
 import { shellResultMetadata, shellResultText } from "../../sandbox/shell_result.ts";
-import { type DetachedCompletion, ShellSession } from "../../sandbox/shell_session.ts";
+import { type DetachedCompletion, shellCommandOf, ShellSession } from "../../sandbox/shell_session.ts";
 import { breachError, breachRefusal, WorkdirBudget } from "../../sandbox/workdir_budget.ts";
+import type { ShellCommandLine } from "../agent/agent_hooks.ts";
 import { type CallScope, DispatchRefusal, type ToolRun } from "../agent/tool_dispatch.ts";
 import { completionStanding } from "../agent/task_origin.ts";
 import type { Trust } from "../trace/trace_event.ts";
@@ -100,6 +102,18 @@ export class SessionCommands implements CommandTools {
     });
   }
 
+  describeShell(binary: string, input: JsonObject): ShellCommandLine | null {
+    const command = shellCommandOf(input);
+    if (command === null) return null;
+    const args = commandArguments(binary, command);
+    return {
+      binary: this.#shell?.binaryPath(binary) ?? binary,
+      command,
+      argv: [binary, ...args],
+      script: isShellInterpreter(binary) ? args.at(-1)! : null,
+    };
+  }
+
   async shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const outcome = await this.#shell!.run(binary, input, scope.signal);
     switch (outcome.kind) {
@@ -132,6 +146,8 @@ export class SessionCommands implements CommandTools {
             binary: result.binary,
             command: result.command,
             exitCode: result.exitCode,
+            stdout: result.stdout,
+            stderr: result.stderr,
             stdoutBytes: result.stdoutBytes,
             stderrBytes: result.stderrBytes,
             durationMs: result.durationMs,
@@ -259,7 +275,7 @@ export class SessionCommands implements CommandTools {
   #watchWorkdir(): WorkdirBudget {
     const { directories, staged, breach } = this.#options;
     return new WorkdirBudget({
-      roots: [directories.workdir, this.#open("tmp"), this.#open("home")],
+      roots: [directories.workdir, ...["tmp", "home", "logs"].map((name) => this.#open(name))],
       maxBytes: staged.manifest.capabilities.resources.workdirMaxBytes,
       interval: staged.options.bounds.workdirWalk,
       onBreach: (found) => breach(breachError(found)),

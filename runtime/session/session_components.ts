@@ -17,15 +17,25 @@ import {
   gatewayEndpointForGuest,
 } from "../inference/credential_gateway.ts";
 import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
-import { componentEnvironment, type SessionFacts } from "./component_environment.ts";
+import {
+  type ArtifactFacts,
+  componentEnvironment,
+  hookEnvironment,
+  type SessionFacts,
+} from "./component_environment.ts";
 import type { SessionDirectories } from "./session_directories.ts";
 import { driverEntry, type StagedSession } from "./stage_session.ts";
 import type { StagedArtifact } from "./staged_artifact.ts";
 
+/** Deadline of one call of a hook where `capabilities.limits.deadline_seconds` is not written (spec components 3.7). */
+const HOOK_DEADLINE_SECONDS = 30;
+
 /** What binding components needs. */
 export interface ComponentBinding {
   readonly staged: StagedSession;
-  readonly directories: Pick<SessionDirectories, "workdir" | "runtime">;
+  /** Those to bind; default: all. */
+  readonly artifacts?: readonly StagedArtifact[];
+  readonly directories: Pick<SessionDirectories, "workdir" | "runtime" | "records">;
   readonly session: SessionFacts;
   /** A client with connections of its own; each artifact gets one, so that none is shared. */
   readonly newClient: () => HttpClient;
@@ -55,7 +65,7 @@ export function bindComponents(binding: ComponentBinding): SessionComponents {
   const opened: RootedDir[] = [];
   const clients: HttpClient[] = [];
   try {
-    for (const artifact of binding.staged.artifacts) {
+    for (const artifact of binding.artifacts ?? binding.staged.artifacts) {
       if (artifact.payload.kind !== "component") continue;
       const client = binding.newClient();
       clients.push(client);
@@ -110,11 +120,15 @@ function bindOne(
   const { staged, directories } = binding;
   const declared = staged.gateways.get(entry.bareName);
   const preopens: Preopen[] = [];
-  const { folder } = artifactPreopen(entry);
+  const { folder, surface } = artifactPreopen(entry);
   if (folder === ".") {
     preopens.push({ guestPath: ".", root: directories.workdir, writable: true });
   } else if (folder !== null) {
     const root = openScope(directories.workdir, folder, entry.bareName);
+    opened.push(root);
+    preopens.push({ guestPath: ".", root, writable: true });
+  } else if (surface === "records") {
+    const root = directories.records.openDir("hooks", { create: true, mode: 0o700, follow: false });
     opened.push(root);
     preopens.push({ guestPath: ".", root, writable: true });
   }
@@ -128,22 +142,28 @@ function bindOne(
   if (isAgent && entry.role === "tool") {
     preopens.push({ guestPath: "murmur-runtime", root: directories.runtime, writable: false });
   }
+  const facts: ArtifactFacts = {
+    configJson: entry.configJson,
+    gatewayEndpoint: declared === undefined ? null : gatewayEndpointForGuest(declared.endpoint),
+    isDriver: entry === driverEntry(staged.manifest),
+  };
+  const { limits } = staged.manifest.capabilities;
   return {
     name: entry.bareName,
-    role: entry.role === "driver" ? "driver" : "tool",
+    role: entry.role === "driver" || entry.role === "hook" ? entry.role : "tool",
     compiled,
-    environment: componentEnvironment(staged.manifest, staged.env, binding.session, {
-      configJson: entry.configJson,
-      gatewayEndpoint: declared === undefined ? null : gatewayEndpointForGuest(declared.endpoint),
-      isDriver: entry === driverEntry(staged.manifest),
-    }),
+    environment: entry.role === "hook"
+      ? hookEnvironment(staged.manifest, facts)
+      : componentEnvironment(staged.manifest, staged.env, binding.session, facts),
     preopens,
     http: createOutgoingHttp({
       rules: artifactNetworkRules(entry, staged.policy).rules,
       send,
       gateway: gateway?.http ?? null,
     }),
-    limits: staged.manifest.capabilities.limits,
+    limits: entry.role === "hook" && !limits.deadlineDeclared
+      ? { ...limits, deadlineSeconds: HOOK_DEADLINE_SECONDS }
+      : limits,
     sharesProcess: gateway === null && store === null && entry.configJson === null,
   };
 }

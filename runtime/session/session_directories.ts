@@ -11,6 +11,9 @@ import { RootedDir, type RootedFile, sameFile } from "../../base/rooted_dir.ts";
 import { isRootedError } from "../../base/rooted_error.ts";
 import type { TrustedFiles } from "../../base/trusted_files.ts";
 
+/** In the scratch directory: what the session put in place of trusted files that are not there. */
+export const PLACEHOLDER_RECORD = "placeholders.json";
+
 /** Where a session's directories lie. Absolute paths. */
 export interface SessionPaths {
   readonly sessionId: string;
@@ -72,9 +75,9 @@ export async function createSessionDirectories(
   try {
     for (const directory of [home.sessions, home.records, home.running]) makePrivate(directory);
     // A scratch directory that is made and not locked yet looks dead to another launch.
-    [scratch, lock] = await withDirectoryLock(home.sessions, () => {
-      removeDeadScratch(home.sessions);
-      return Promise.resolve(openScratch(paths.scratch));
+    [scratch, lock] = await withDirectoryLock(home.sessions, async () => {
+      await removeDeadScratch(home.sessions);
+      return openScratch(paths.scratch);
     });
     for (const directory of ["runtime", "runtime/tools", "ctl"]) scratch.mkdir(directory, { mode: 0o700 });
     makePrivate(paths.records);
@@ -120,10 +123,10 @@ function openScratch(path: string): [RootedDir, RootedFile] {
 }
 
 /**
- * Removes scratch directories whose lock nobody holds: their process is gone (spec session 4.3). The caller holds the
- * lock of `sessions`.
+ * Removes scratch directories whose lock nobody holds: their process is gone (spec session 4.3). What such a session left
+ * in place of trusted files goes with them. The caller holds the lock of `sessions`.
  */
-export function removeDeadScratch(sessions: string): void {
+export async function removeDeadScratch(sessions: string): Promise<void> {
   let root: RootedDir;
   try {
     root = RootedDir.open(sessions, { symlinks: "refuse" });
@@ -138,6 +141,10 @@ export function removeDeadScratch(sessions: string): void {
         using lock = root.openFile(`${entry.name}/.lock`, { write: true, follow: false });
         if (!lock.tryLock()) continue;
         using scratch = root.openDir(entry.name, { follow: false });
+        if (scratch.exists(PLACEHOLDER_RECORD)) {
+          const { removeLeftPlaceholders } = await import("../../sandbox/trusted_placeholders.ts");
+          removeLeftPlaceholders(`${sessions}/${entry.name}/${PLACEHOLDER_RECORD}`);
+        }
         removeContent(scratch);
         root.removeAll(entry.name);
       } catch (cause) {
@@ -190,7 +197,12 @@ export function sameWorkdir(directories: SessionDirectories): void {
   } finally {
     now.close();
   }
-  throw new MurError("E-IO-003", `the work folder ${directories.paths.workdir} is not the directory that was staged`, {
+  throw replacedWorkdir(directories.paths.workdir);
+}
+
+/** The error for a work folder in whose place another directory was put. */
+export function replacedWorkdir(path: string): MurError {
+  return new MurError("E-IO-003", `the work folder ${path} is not the directory that was staged`, {
     hint: "launch again once nothing replaces it",
   });
 }

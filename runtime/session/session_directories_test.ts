@@ -52,7 +52,7 @@ Deno.test("launches at the same time leave each other's scratch directories alon
         )
       ),
     );
-    removeDeadScratch(home.sessions);
+    await removeDeadScratch(home.sessions);
     assert.equal(names(home.sessions).length, 16);
     for (const directories of made) directories.remove();
     assert.deepEqual(names(home.sessions), []);

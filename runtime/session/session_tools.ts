@@ -7,6 +7,7 @@
 import type { JsonObject } from "../../base/json_value.ts";
 import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
 import type { InstalledTool } from "../agent/tool_inventory.ts";
+import type { ShellCommandLine } from "../agent/agent_hooks.ts";
 import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
 import {
   type CallContext,
@@ -22,9 +23,14 @@ import { InputTimeout } from "./task_registry.ts";
 export interface CommandTools {
   /** One shell command of the agent loop. */
   shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
+  /** What {@linkcode CommandTools.shell} would run; `null` when the input holds no command. */
+  describeShell(binary: string, input: JsonObject): ShellCommandLine | null;
   /** One call of a native tool. */
   native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
 }
+
+/** A tool the runtime itself provides. */
+export type RuntimeTool = ResolvedTool["run"];
 
 /** What resolving needs of the session. */
 export interface SessionToolsOptions {
@@ -38,6 +44,8 @@ export interface SessionToolsOptions {
   readonly pulledSkills: ReadonlySet<string>;
   readonly components: ComponentRuntime;
   readonly commands: CommandTools;
+  /** Tools of the runtime that this session has, by name. */
+  readonly runtimeTools: ReadonlyMap<string, RuntimeTool>;
   readonly frames: FrameLog;
   /** Asks the person behind a task and waits for the answer (spec components 8.11). */
   readonly requestInput: (taskId: string, prompt: string) => Promise<string>;
@@ -69,20 +77,27 @@ export class SessionTools {
 
   /** @throws {DispatchRefusal} when nothing of that name may be called. */
   resolve(name: string): ResolvedTool {
+    const { allowlist, commands, runtimeTools, shellAllow, specs } = this.#options;
+    const installed = this.#installed.get(name);
+    const inputSchema = installed?.manifest.inputSchema ?? null;
     if (RUNTIME_TOOL_NAMES.includes(name)) {
+      const run = runtimeTools.get(name);
+      if (run !== undefined) return { kind: "runtime", inputSchema, run };
       throw new DispatchRefusal(`tool '${name}' is not available: it needs ${DECLARED_BY[name]}`);
     }
-    const { allowlist, commands, shellAllow, specs } = this.#options;
-    const installed = this.#installed.get(name);
     const spec = specs.get(name);
-    const inputSchema = installed?.manifest.inputSchema ?? null;
     if (installed !== undefined && installed.manifest.implementation === "native" && spec === undefined) {
       if (allowlist.has(name)) {
         return { kind: "native", inputSchema, run: (input, scope) => commands.native(name, input, scope) };
       }
     }
     if (shellAllow.includes(name)) {
-      return { kind: "shell", inputSchema, run: (input, scope) => commands.shell(name, input, scope) };
+      return {
+        kind: "shell",
+        inputSchema,
+        describe: (input) => commands.describeShell(name, input),
+        run: (input, scope) => commands.shell(name, input, scope),
+      };
     }
     const skill = installed?.skillText ?? null;
     if (skill !== null) return this.#skill(name, skill);

@@ -6,6 +6,7 @@
  */
 import type { JsonObject } from "../../base/json_value.ts";
 import { bareHalf } from "../../artifact/artifact_name.ts";
+import { judgeHookContract } from "../../artifact/manifest/artifact_manifest.ts";
 import { judgeCapabilities, lowerCapabilities } from "../../artifact/capability_policy.ts";
 import { type Configuration, readConfiguration } from "../../artifact/configuration.ts";
 import { readWorkspaceEnvFile } from "../../artifact/env_file.ts";
@@ -260,6 +261,11 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     ? null
     : await openSpendLedger(options.home.spend);
   const artifacts = await stageArtifacts(plan, pins, components);
+  if (options.resumeMode === "compact" && !artifacts.some(compactsHistory)) {
+    throw new MurError("E-RUN-018", "--resume-mode compact needs a hook bound to on-compaction, and none is declared", {
+      hint: "declare one, or use --resume-mode full",
+    });
+  }
   const nativeTools = artifacts.filter(({ payload }) => payload.kind === "native").map(({ entry }) => entry.bareName);
   // Asked again: what artifacts hold is known only now.
   const containment = nativeTools.length > 0 ? await judgePlan(plan, nativeTools) : declared;
@@ -286,6 +292,13 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     trusted: plan.trusted,
     scriptComponent,
   };
+}
+
+/** Whether an artifact is a hook that shortens histories: blocking, and bound to `on-compaction` or to nothing. */
+export function compactsHistory({ manifest, entry }: StagedArtifact): boolean {
+  if (entry.role !== "hook" || manifest === null) return false;
+  const { binding, executionMode } = judgeHookContract(manifest);
+  return executionMode === "blocking" && (binding === null || binding === "on-compaction");
 }
 
 /** The lifecycle with the flags applied. @throws {MurError} `E-IO-003`. */
@@ -364,11 +377,6 @@ async function resumeOf(plan: LaunchPlan, workdirRoot: string): Promise<ResumedS
     });
   }
   if (options.resume === null) return null;
-  if (options.resumeMode === "compact") {
-    throw new MurError("E-RUN-018", "--resume-mode compact needs a hook bound to on-compaction, and none is declared", {
-      hint: "declare one, or use --resume-mode full",
-    });
-  }
   const store = manifest.context.recordStore ?? manifest.name;
   return await resumeTarget({
     address: options.resume,

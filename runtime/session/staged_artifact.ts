@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { ArtifactManifest } from "../../artifact/manifest/artifact_manifest.ts";
+import { type ArtifactManifest, judgeHookContract } from "../../artifact/manifest/artifact_manifest.ts";
 import type { ArtifactEntry } from "../../artifact/manifest/capsule_manifest.ts";
 import { type ArtifactPackage, openPackage, readPayload } from "../../artifact/package.ts";
 import { hostPlatformTag } from "../../artifact/platform.ts";
@@ -160,6 +160,8 @@ async function stagePayload(
   if (manifest.packaging !== "wasm") {
     throw new MurError("E-RUN-001", `${label} holds nothing that could run as a ${entry.role}`);
   }
+  // Before its component is compiled (spec manifest 5.3).
+  if (entry.role === "hook") judgeHookContract(manifest);
   const subject = `${entry.role} '${entry.bareName}'`;
   return { kind: "component", component: await components.compileArchived(archiveSha256, unpack, subject) };
 }

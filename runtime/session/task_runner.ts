@@ -11,8 +11,11 @@ import { afterThreadedTask } from "../agent/driver_continuation.ts";
 import { type Message, userMessage } from "../agent/message.ts";
 import type { ConversationRecord } from "../agent/conversation_record.ts";
 import { mendToolPairs } from "../agent/tool_pairs.ts";
+import type { TaskHooks } from "../agent/agent_hooks.ts";
+import { feedbackMessage, reopenedTask, type Reopening } from "../agent/reopen_text.ts";
 import {
   type AttemptEnd,
+  type AttemptResult,
   type ContinuationSlot,
   runAttempt,
   SESSION_ENDED,
@@ -22,7 +25,7 @@ import { fence, fenceSource } from "../agent/untrusted_fence.ts";
 import type { MurError } from "../../base/errors.ts";
 import type { TaskExitStatus } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
-import type { FinalTaskState } from "./frame_log.ts";
+import type { FinalTaskState, FrameLog } from "./frame_log.ts";
 import { STATUS_TEXT, type TaskRegistry, type TaskRequest } from "./task_registry.ts";
 
 /** How a task ended. */
@@ -41,8 +44,15 @@ export interface TaskServices {
   readonly runtimeDir: RootedDir;
   /** `out/` of the records directory. */
   readonly out: RootedDir;
+  readonly frames: Pick<FrameLog, "publish">;
   readonly threaded: boolean;
   readonly maxTurns: number;
+  /** `lifecycle.max_task_reopens`. */
+  readonly maxReopens: number;
+  /** `null`: the session has no hooks. */
+  readonly hooks: TaskHooks | null;
+  /** Whether the loaded history of this context is to be compacted first; true once (`--resume-mode compact`). */
+  compactOnce(contextId: string): boolean;
   readonly continuation: ContinuationSlot;
   /** Work ids of commands that were moved to the background and still run. */
   detachedWork(): readonly string[];
@@ -87,11 +97,7 @@ function statusText(end: AttemptEnd, maxTurns: number): string {
 export async function runTask(services: TaskServices, task: TaskRequest, signal: AbortSignal): Promise<TaskOutcome> {
   const { trace } = services;
   const { door } = task;
-  try {
-    writeAtomicallyIn(services.runtimeDir, "task.md", task.text, { mode: 0o600, durable: false });
-  } catch (cause) {
-    services.report(`task.md could not be written: ${reasonOf(cause)}`);
-  }
+  writeTaskFile(services, task.text);
   if (door !== null) {
     trace.write("a2a_task_received", {
       task_id: task.id,
@@ -114,36 +120,28 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   });
   const record = await services.openRecord(task.contextId);
   record?.beginAttempt();
-  const history = task.loadHistory ? mendToolPairs(record?.messages ?? []) : [];
-  const messages = [...history, taskMessage(task)];
-  record?.append(messages);
+  let history: readonly Message[] = task.loadHistory ? mendToolPairs(record?.messages ?? []) : [];
+  const seed = await services.hooks?.started(task, history) ?? [];
+  if (history.length > 0 && services.hooks !== null && services.compactOnce(task.contextId)) {
+    history = await services.hooks.compactHistory(history);
+  }
+  const before = [...seed, ...history];
+  // A driver that keeps the conversation has none of the seed.
+  if (seed.length > 0) services.continuation.current = null;
   const loop = services.loopFor(task, (entered) => record?.append(entered));
-  const attempt = await runAttempt(loop, {
-    taskId: task.id,
-    contextId: task.contextId,
-    overDoor: door !== null,
-    trust: task.standing.trust,
-    messages,
-    turnsUsed: 0,
-    maxTurns: services.maxTurns,
-    continuation: services.continuation,
+  const { attempt, outcome, reopenings, exhausted } = await runUntilAccepted(services, task, {
+    before,
+    record,
+    loop,
     signal,
   });
-  const outcome = outcomeOf(attempt.end);
-  writeResult(services, task, outcome);
-  if (attempt.end.kind === "failed") {
+  if (exhausted !== null) {
+    trace.write("task_failed", { task_id: task.id, cause: "reopen_budget_exhausted", reason: exhausted });
+  } else if (attempt.end.kind === "failed") {
     const { turn, cause } = attempt.end;
     trace.write("task_failed", { task_id: task.id, turn, cause, reason: outcome.text });
   } else if (attempt.end.kind === "fatal") {
     trace.write("task_failed", { task_id: task.id, cause: "runtime_error", reason: outcome.text });
-  } else if (attempt.end.kind === "canceled") {
-    trace.write("task_canceled", {
-      task_id: task.id,
-      turn: attempt.end.turn,
-      phase: services.registry.cancelPhase(task.id) ?? attempt.end.phase,
-      detached_work_ids: services.detachedWork(),
-      delegation_ids: [],
-    });
   }
   if (outcome.status === "ok" && services.threaded) {
     services.continuation.current = afterThreadedTask(
@@ -152,19 +150,144 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
       attempt.messages.length,
     );
   }
-  trace.endTask({ exitStatus: outcome.status, reopenCount: 0 });
+  trace.endTask({ exitStatus: outcome.status, reopenCount: reopenings });
+  if (outcome.status === "ok" && door !== null) publishArtifacts(services, task, attempt);
+  services.hooks?.done();
   services.registry.finish(task.id, {
     state: STATES[outcome.status],
-    message: statusText(attempt.end, services.maxTurns),
+    message: exhausted ?? statusText(attempt.end, services.maxTurns),
     response: outcome.status === "ok" ? outcome.text : null,
   });
   return outcome;
 }
 
-function taskMessage(task: TaskRequest): Message {
-  if (task.standing.trust === "trusted") return userMessage(task.text);
+/** What the attempts at a task work with. */
+interface AttemptPlan {
+  /** What stands before the task: a seed and the history. */
+  readonly before: readonly Message[];
+  readonly record: ConversationRecord | null;
+  readonly loop: TurnLoopServices;
+  readonly signal: AbortSignal;
+}
+
+/** What the attempts came to. */
+interface Attempts {
+  /** The last one. */
+  readonly attempt: AttemptResult;
+  readonly outcome: TaskOutcome;
+  readonly reopenings: number;
+  /** Why a hook's last wish for another attempt was not met; `null` when there was none. */
+  readonly exhausted: string | null;
+}
+
+/** Attempts at a task until one stands (spec session 11). Turns count over all of them. */
+async function runUntilAccepted(
+  services: TaskServices,
+  task: TaskRequest,
+  { before, record, loop, signal }: AttemptPlan,
+): Promise<Attempts> {
+  const { trace, hooks, maxTurns, maxReopens } = services;
+  const reopenings: Reopening[] = [];
+  let messages: readonly Message[] = [...before, taskMessage(task, task.text)];
+  let text = task.text;
+  let turnsUsed = 0;
+  for (;;) {
+    record?.append(messages);
+    hooks?.attempting(text);
+    const attempt = await runAttempt(loop, {
+      taskId: task.id,
+      contextId: task.contextId,
+      overDoor: task.door !== null,
+      trust: task.standing.trust,
+      messages,
+      turnsUsed,
+      maxTurns,
+      continuation: services.continuation,
+      signal,
+    });
+    turnsUsed = attempt.turnsUsed;
+    const outcome = outcomeOf(attempt.end);
+    writeResult(services, task, outcome);
+    if (attempt.end.kind === "canceled") {
+      trace.write("task_canceled", {
+        task_id: task.id,
+        turn: attempt.end.turn,
+        phase: services.registry.cancelPhase(task.id) ?? attempt.end.phase,
+        detached_work_ids: services.detachedWork(),
+        delegation_ids: [],
+      });
+    }
+    const wish = await hooks?.ended(task.id, outcome.status, resultText(outcome)) ?? null;
+    // Nobody goes on with what a person stopped, nor in a session that cannot.
+    if (wish === null || attempt.end.kind === "canceled" || attempt.end.kind === "fatal" || signal.aborted) {
+      return { attempt, outcome, reopenings: reopenings.length, exhausted: null };
+    }
+    const used = reopenings.length;
+    if (used >= maxReopens || turnsUsed >= maxTurns) {
+      const limit = used >= maxReopens
+        ? `task reopen budget exhausted: lifecycle.max_task_reopens is ${maxReopens}`
+        : `task turn budget exhausted: inference.max_turns is ${maxTurns}`;
+      const exhausted =
+        `${limit}, the task was reopened ${used} times and hook '${wish.hook}' asks for another attempt`;
+      return {
+        attempt,
+        outcome: { status: "reopen_budget_exhausted", text: exhausted, fatal: null },
+        reopenings: used,
+        exhausted,
+      };
+    }
+    reopenings.push(wish);
+    const continued = attempt.messages.length > messages.length;
+    trace.write("task_reopened", {
+      task_id: task.id,
+      hook_name: wish.hook,
+      reason: wish.reason,
+      reopen_number: reopenings.length,
+      attempt_context: continued ? "continued" : "restarted",
+      turns_remaining: maxTurns - turnsUsed,
+    });
+    text = reopenedTask(task.text, reopenings);
+    writeTaskFile(services, text);
+    if (continued) {
+      messages = [...attempt.messages, taskMessage(task, feedbackMessage(wish, reopenings.length))];
+    } else {
+      services.continuation.current = null;
+      messages = [...before, taskMessage(task, text)];
+    }
+  }
+}
+
+/** What hooks added to the turn that ended a task (spec door 12.2). */
+function publishArtifacts(services: TaskServices, task: TaskRequest, { artifacts }: AttemptResult): void {
+  for (const { hook, content } of artifacts) {
+    services.frames.publish({
+      type: "artifact",
+      taskId: task.id,
+      toolName: hook,
+      toolCallId: null,
+      content,
+      fenceSource: null,
+      isError: false,
+      durationMs: null,
+      exitCode: null,
+      truncated: false,
+    });
+  }
+}
+
+function writeTaskFile(services: TaskServices, text: string): void {
+  try {
+    writeAtomicallyIn(services.runtimeDir, "task.md", text, { mode: 0o600, durable: false });
+  } catch (cause) {
+    services.report(`task.md could not be written: ${reasonOf(cause)}`);
+  }
+}
+
+/** A text of the task's own, or feedback on it, as the model is given it. */
+function taskMessage(task: TaskRequest, text: string): Message {
+  if (task.standing.trust === "trusted") return userMessage(text);
   const source = fenceSource("task", task.standing.origin);
-  return userMessage(fence(source, task.text), { fence: source });
+  return userMessage(fence(source, text), { fence: source });
 }
 
 function outcomeOf(end: AttemptEnd): TaskOutcome {

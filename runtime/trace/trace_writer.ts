@@ -140,6 +140,11 @@ export class TraceWriter {
     return this.#sessionCounts;
   }
 
+  /** Milliseconds since the trace was opened. */
+  get durationMs(): number {
+    return this.#now() - this.#openedMs;
+  }
+
   /** Counts of the running task so far; of the last one between tasks. */
   get taskCounts(): TraceCounts {
     return this.#taskCounts;
@@ -215,7 +220,7 @@ export class TraceWriter {
       total_output_tokens: counts.outputTokens,
       total_tool_calls: counts.toolCalls,
       total_shell_calls: counts.shellCalls,
-      duration_ms: this.#now() - this.#openedMs,
+      duration_ms: this.durationMs,
       exit_status: exitStatus,
     });
   }

@@ -92,6 +92,8 @@ void reset_signals(void);
 int drop_capabilities(void);
 /* All of these but the bounding set, which means nothing to who never execs. 0, or -1 with errno. */
 int clear_capabilities(void);
+/* RLIMIT_CORE at which the kernel dumps nothing, and starts no handler for it as it does at 0. */
+enum { NO_CORE = 1 };
 /* Lowers a limit, soft and hard, never above the inherited hard one. 0, or -1 with errno. */
 int lower_limit(int resource, unsigned long long value);
 /* The number of a limit's name; -1 for an unknown one. */
@@ -186,6 +188,8 @@ struct filter_options {
   int unix_sockets;
   /* Landlock does not handle truncation here: the filter refuses it where it would need no right to write. */
   int refuse_truncation;
+  /* Memory is bounded by looking at what processes have: there must be none that no process has. */
+  int sampled_memory;
 };
 
 enum { MAX_FILTER = 1024 };

@@ -110,7 +110,7 @@ static int enter_landlock(void) {
 
 static int enter_host_filter(void) {
   struct filter filter;
-  build_filter(&filter, &(struct filter_options){FILTER_HOST, 0, 0});
+  build_filter(&filter, &(struct filter_options){.kind = FILTER_HOST, .sampled_memory = 1});
   return enter_filter(&filter);
 }
 
@@ -151,7 +151,7 @@ static _Noreturn void become_program(int failure_fd, pid_t parent) {
   reset_signals();
   /* Its own session: no controlling terminal, and a group that can be signalled as one. */
   if (setsid() < 0) report_failure(failure_fd, "session");
-  if (lower_limit(RLIMIT_CORE, 0) != 0) report_failure(failure_fd, "rlimit");
+  if (lower_limit(RLIMIT_CORE, NO_CORE) != 0) report_failure(failure_fd, "rlimit");
   /* A kernel without the call: what is open here was opened to be closed by exec, and H closed the rest. */
   if (close_on_exec() != 0 && errno != ENOSYS) report_failure(failure_fd, "fds");
   if (options.host_profile) {

@@ -21,9 +21,13 @@ static void check(int holds, const char *what, long value) {
 
 static struct filter filter;
 
-static uint32_t answer_to(int call, uint64_t first, uint64_t second, uint64_t third) {
-  const uint64_t arguments[6] = {first, second, third, 0, 0, 0};
+static uint32_t answer_with(int call, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth) {
+  const uint64_t arguments[6] = {first, second, third, fourth, 0, 0};
   return evaluate_filter(&filter, native_architecture, call, arguments);
+}
+
+static uint32_t answer_to(int call, uint64_t first, uint64_t second, uint64_t third) {
+  return answer_with(call, first, second, third, 0);
 }
 
 static void check_forbidden(void) {
@@ -38,9 +42,7 @@ static void check_forbidden(void) {
         "another architecture is let through", 0);
 }
 
-static void check_contained(int kind, int unix_sockets, int refuse_truncation) {
-  build_filter(&filter, &(struct filter_options){(enum filter_kind)kind, unix_sockets, refuse_truncation});
-  check_forbidden();
+static void check_sockets(int kind, int unix_sockets) {
   static const struct {
     unsigned family;
     int error;
@@ -53,6 +55,74 @@ static void check_contained(int kind, int unix_sockets, int refuse_truncation) {
   check(answer_to(SYS_socket, 1, 1, 0) == (unix_sockets ? ALLOWED : REFUSED(EACCES)), "unix socket", unix_sockets);
   /* The kernel reads the low half of a family alone. */
   check(answer_to(SYS_socket, 0x100000001ull, 1, 0) == (unix_sockets ? ALLOWED : REFUSED(EACCES)), "unix socket", 32);
+  static const struct {
+    unsigned type, protocol;
+    int admitted;
+  } kinds[] = {{1, 0, 1},   {1, 6, 1},  {2, 0, 1},  {2, 17, 1},  {0x80801, 0, 1}, {1, 17, 0},
+               {1, 262, 0}, {1, 132, 0}, {2, 1, 0}, {2, 6, 0},   {2, 136, 0},     {3, 0, 0},
+               {3, 1, 0},   {5, 0, 0},  {6, 0, 0},  {10, 0, 0},  {0, 0, 0}};
+  static const unsigned internet[] = {2, 10};
+  for (size_t i = 0; i < LENGTH_OF(kinds) * LENGTH_OF(internet); i++) {
+    unsigned family = internet[i % 2], type = kinds[i / 2].type, protocol = kinds[i / 2].protocol;
+    int admitted = kind == FILTER_COMMAND && kinds[i / 2].admitted;
+    check(answer_to(SYS_socket, family, type, protocol) == (admitted ? ALLOWED : REFUSED(EACCES)), "protocol", protocol);
+  }
+  static const struct {
+    unsigned family, type;
+    int admitted;
+  } pairs[] = {{1, 1, 1}, {1, 5, 1}, {1, 0x80801, 1}, {1, 2, 0}, {1, 3, 0}, {1, 0x80802, 0}, {2, 1, 0}, {30, 1, 0}};
+  for (size_t i = 0; i < LENGTH_OF(pairs); i++) {
+    int admitted = pairs[i].admitted || (unix_sockets && pairs[i].family == 1);
+    check(answer_to(SYS_socketpair, pairs[i].family, pairs[i].type, 0) == (admitted ? ALLOWED : REFUSED(EACCES)),
+          "pair", pairs[i].type);
+  }
+}
+
+static void check_limits(void) {
+  check(answer_to(SYS_setrlimit, RLIMIT_CORE, 1, 0) == REFUSED(0), "the limit of core files", 0);
+  check(answer_to(SYS_setrlimit, RLIMIT_NOFILE, 1, 0) == ALLOWED, "another limit", RLIMIT_NOFILE);
+  check(answer_to(SYS_prlimit64, 0, RLIMIT_CORE, 4096) == REFUSED(0), "the limit of core files", 1);
+  check(answer_to(SYS_prlimit64, 0, RLIMIT_CORE, 1ull << 40) == REFUSED(0), "the limit of core files", 2);
+  check(answer_to(SYS_prlimit64, 0, RLIMIT_CORE, 0) == ALLOWED, "the limit of core files is asked for", 0);
+  check(answer_to(SYS_prlimit64, 0, RLIMIT_NPROC, 4096) == ALLOWED, "another limit", RLIMIT_NPROC);
+}
+
+/* Files that run with another's rights. */
+static void check_modes(void) {
+  static const struct {
+    int call, mode;
+  } calls[] = {{SYS_fchmod, 1}, {SYS_fchmodat, 2}, {NR_fchmodat2, 2}, {SYS_mknodat, 2},
+#if defined(__x86_64__)
+               {SYS_chmod, 1}, {SYS_mknod, 1}, {SYS_creat, 1},
+#endif
+  };
+  static const unsigned modes[] = {0755, 01777, 04755, 02755, 06000};
+  for (size_t i = 0; i < LENGTH_OF(calls) * LENGTH_OF(modes); i++) {
+    unsigned mode = modes[i % LENGTH_OF(modes)];
+    int call = calls[i / LENGTH_OF(modes)].call, first = calls[i / LENGTH_OF(modes)].mode == 1;
+    uint32_t expected = mode & 06000 ? REFUSED(EACCES) : ALLOWED;
+    check(answer_to(call, 0, first ? mode : 0, first ? 0 : mode) == expected, "mode", mode);
+  }
+  for (size_t i = 0; i < LENGTH_OF(modes); i++) {
+    uint32_t expected = modes[i] & 06000 ? REFUSED(EACCES) : ALLOWED;
+    static const int making[] = {O_CREAT | O_WRONLY, O_TMPFILE | O_RDWR};
+    for (size_t j = 0; j < LENGTH_OF(making); j++) {
+      check(answer_with(SYS_openat, 0, 0, (uint64_t)making[j], modes[i]) == expected, "openat", modes[i]);
+#if defined(__x86_64__)
+      check(answer_to(SYS_open, 0, (uint64_t)making[j], modes[i]) == expected, "open", modes[i]);
+#endif
+    }
+    /* What makes nothing leaves the argument as it was. */
+    check(answer_with(SYS_openat, 0, 0, O_WRONLY | O_DIRECTORY, modes[i]) == ALLOWED, "openat", modes[i]);
+  }
+}
+
+static void check_contained(const struct filter_options *options) {
+  const int kind = (int)options->kind, refuse_truncation = options->refuse_truncation, sampled = options->sampled_memory;
+  build_filter(&filter, options);
+  check_forbidden();
+  check_sockets(kind, options->unix_sockets);
+  check_limits();
   static const int namespaces[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                    CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
   for (size_t i = 0; i < LENGTH_OF(namespaces); i++) {
@@ -60,9 +130,9 @@ static void check_contained(int kind, int unix_sockets, int refuse_truncation) {
   }
   check(answer_to(SYS_clone, SIGCHLD, 0, 0) == ALLOWED, "clone", 0);
   check(answer_to(NR_clone3, 0, 0, 0) == REFUSED(ENOSYS), "clone3", 0);
-  check(answer_to(SYS_memfd_create, 0, 0, 0) == REFUSED(EACCES), "memfd_create", 0);
-  check(answer_to(SYS_memfd_create, 0, 0x10, 0) == REFUSED(EACCES), "memfd_create", 0x10);
-  check(answer_to(SYS_memfd_create, 0, 8, 0) == ALLOWED, "memfd_create", 8);
+  check(answer_to(SYS_memfd_create, 0, 0, 0) == REFUSED(sampled ? ENOSYS : EACCES), "memfd_create", 0);
+  check(answer_to(SYS_memfd_create, 0, 0x10, 0) == REFUSED(sampled ? ENOSYS : EACCES), "memfd_create", 0x10);
+  check(answer_to(SYS_memfd_create, 0, 8, 0) == (sampled ? REFUSED(ENOSYS) : ALLOWED), "memfd_create", 8);
   check(answer_to(SYS_ioctl, 0, 0x5412, 0) == REFUSED(EACCES), "ioctl", 0x5412);
   check(answer_to(SYS_ioctl, 0, 0xffffffff00005412ull, 0) == REFUSED(EACCES), "ioctl", 0x5412);
   check(answer_to(SYS_ioctl, 0, 0x541c, 0) == REFUSED(EACCES), "ioctl", 0x541c);
@@ -78,8 +148,14 @@ static void check_contained(int kind, int unix_sockets, int refuse_truncation) {
     check(answer_to(SYS_open, 0, (uint64_t)opens[i].flags, 0) == expected, "open", opens[i].flags);
 #endif
   }
-  check(answer_to(NR_openat2, 0, 0, 0) == (refuse_truncation ? REFUSED(ENOSYS) : ALLOWED), "openat2", 0);
+  check(answer_to(NR_openat2, 0, 0, 0) == (kind == FILTER_COMMAND ? REFUSED(ENOSYS) : ALLOWED), "openat2", 0);
   if (kind == FILTER_COMMAND) {
+    check_modes();
+    static const uint64_t sizes[] = {1, 65536, 65537, 1ull << 32};
+    for (size_t i = 0; i < LENGTH_OF(sizes); i++) {
+      int refused = sampled && sizes[i] > 65536;
+      check(answer_to(SYS_shmget, 0, sizes[i], 0) == (refused ? REFUSED(EINVAL) : ALLOWED), "shmget", (long)sizes[i]);
+    }
     check(answer_to(SYS_truncate, 0, 0, 0) == (refuse_truncation ? REFUSED(EACCES) : ALLOWED), "truncate", 0);
   }
   static const int daily[] = {SYS_read, SYS_write, SYS_execve, SYS_exit_group, SYS_mmap, SYS_futex, SYS_wait4};
@@ -110,22 +186,22 @@ static void check_rights(void) {
 
 _Noreturn void check_hardening(void) {
   char line[96];
-  for (int unix_sockets = 0; unix_sockets <= 1; unix_sockets++) {
-    for (int refuse = 0; refuse <= 1; refuse++) {
-      check_contained(FILTER_COMMAND, unix_sockets, refuse);
-      snprintf(line, sizeof line, "command filter (unix %d, truncation %d): %d instructions\n", unix_sockets, refuse,
-               filter.length);
-      ssize_t ignored = write(1, line, strlen(line));
-      (void)ignored;
-    }
+  for (int choice = 0; choice < 8; choice++) {
+    const struct filter_options options = {FILTER_COMMAND, choice & 1, choice >> 1 & 1, choice >> 2 & 1};
+    check_contained(&options);
+    snprintf(line, sizeof line, "command filter (unix %d, truncation %d, sampled %d): %d instructions\n",
+             options.unix_sockets, options.refuse_truncation, options.sampled_memory, filter.length);
+    ssize_t ignored = write(1, line, strlen(line));
+    (void)ignored;
   }
-  check_contained(FILTER_HOST, 0, 0);
+  check_contained(&(struct filter_options){.kind = FILTER_HOST, .sampled_memory = 1});
+  check(answer_to(SYS_shmget, 0, 1, 0) == REFUSED(EPERM), "a host shares memory", SYS_shmget);
   check(answer_to(SYS_connect, 0, 0, 0) == REFUSED(EPERM), "a host connects", SYS_connect);
   check(answer_to(SYS_execveat, 0, 0, 0) == REFUSED(EPERM), "a host executes by descriptor", SYS_execveat);
   check(answer_to(SYS_bind, 0, 0, 0) == REFUSED(EPERM), "a host binds", SYS_bind);
   static const enum filter_kind own[] = {FILTER_INIT, FILTER_WATCHER};
   for (size_t i = 0; i < LENGTH_OF(own); i++) {
-    build_filter(&filter, &(struct filter_options){own[i], 0, 0});
+    build_filter(&filter, &(struct filter_options){.kind = own[i]});
     check_forbidden();
     static const int needless[] = {SYS_execve, SYS_socket, SYS_clone, SYS_connect, SYS_mmap};
     for (size_t j = 0; j < LENGTH_OF(needless); j++) {

@@ -148,6 +148,38 @@ static const char *source_of(const struct record *record) {
   return record->text[record->operation == OP_COVER ? 0 : 1];
 }
 
+/*
+ * Devices that stay. A read-only mount does not keep a device from being written, and whoever is root owns the disks: all
+ * others are closed with the mounts they lie in.
+ */
+static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+
+/* One that is not there is done without. */
+static void copy_devices(int trees[]) {
+  for (size_t i = 0; i < LENGTH_OF(devices); i++) {
+    int place = open_place(AT_FDCWD, devices[i], O_PATH, RESOLVE_NO_LINKS);
+    struct stat stat;
+    trees[i] = place < 0 || fstat(place, &stat) != 0 || !S_ISCHR(stat.st_mode) ? -1 : copy_tree(place, "");
+    if (place >= 0) close(place);
+  }
+}
+
+static int lay_devices(const int trees[]) {
+  for (size_t i = 0; i < LENGTH_OF(devices); i++) {
+    if (trees[i] < 0) continue;
+    uint64_t attributes = ATTRIBUTE_RDONLY | ATTRIBUTE_NOSUID | ATTRIBUTE_NOEXEC;
+    if (set_attributes(trees[i], "", AT_EMPTY_PATH | RECURSIVE, attributes) != 0) return -1;
+    int place = open_place(AT_FDCWD, devices[i], O_PATH, RESOLVE_NO_LINKS);
+    int result = place < 0 ? -1 : mount_tree(trees[i], place);
+    int error = errno;
+    if (place >= 0) close(place);
+    close(trees[i]);
+    errno = error;
+    if (result != 0) return -1;
+  }
+  return 0;
+}
+
 static int lay_tree(const struct record *record, int tree, int tmp) {
   const char *path = path_of(record);
   int place;
@@ -195,9 +227,14 @@ static int enter_host_tree(const struct spec *spec, struct failure *failure) {
     }
     close(place);
   }
-  /* Not nodev: /dev/null must work, and a read-only mount does not keep a device from being written. */
-  if (set_attributes(AT_FDCWD, "/", RECURSIVE, ATTRIBUTE_RDONLY | ATTRIBUTE_NOSUID) != 0) {
+  int device_trees[LENGTH_OF(devices)];
+  copy_devices(device_trees);
+  if (set_attributes(AT_FDCWD, "/", RECURSIVE, ATTRIBUTE_RDONLY | ATTRIBUTE_NOSUID | ATTRIBUTE_NODEV) != 0) {
     describe(failure, stage, errno, "read-only", "/");
+    return -1;
+  }
+  if (lay_devices(device_trees) != 0) {
+    describe(failure, stage, errno, "devices", "/dev");
     return -1;
   }
   int tmp = -1;

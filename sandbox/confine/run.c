@@ -94,7 +94,8 @@ static void open_cgroups(void) {
  * sockets: see there.
  */
 static void prepare_filter(void) {
-  struct filter_options options = {FILTER_COMMAND, start.spec.unix_sockets, 0};
+  struct filter_options options = {.kind = FILTER_COMMAND, .unix_sockets = start.spec.unix_sockets};
+  options.sampled_memory = start.spec.watched.tree_memory_bytes > 0;
   options.refuse_truncation = start.ruleset < 0 || landlock_abi(start.spec.abi_limit) < 3;
   build_filter(&start.filter, &options);
 }
@@ -156,7 +157,7 @@ static _Noreturn void report(const char *stage, const char *step) {
 }
 
 static void set_limits(int last) {
-  if (!last && lower_limit(RLIMIT_CORE, 0) != 0) report("rlimit", "core");
+  if (!last && lower_limit(RLIMIT_CORE, NO_CORE) != 0) report("rlimit", "core");
   for (size_t i = 0; i < start.spec.count; i++) {
     const struct record *record = &start.spec.records[i];
     if (record->operation != OP_RLIMIT || record->value[0] == RLIMIT_NPROC) continue;
@@ -258,7 +259,7 @@ static _Noreturn void be_init(void) {
     /* I is all that stands between the command and the namespace's end: it keeps what it needs for waiting. */
     clear_capabilities();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && spec->pid_namespace) {
-      build_filter(&start.filter, &(struct filter_options){FILTER_INIT, 0, 0});
+      build_filter(&start.filter, &(struct filter_options){.kind = FILTER_INIT});
       enter_filter(&start.filter);
     }
   }
@@ -456,7 +457,7 @@ static void confine_self(void) {
   if (ruleset >= 0 && grant_path(ruleset, "/proc", rights_of(RIGHTS_RL, abi), &opened) == 0) enter_ruleset(ruleset);
   if (ruleset >= 0) close(ruleset);
 #if !defined(__SANITIZE_ADDRESS__)
-  build_filter(&start.filter, &(struct filter_options){FILTER_WATCHER, 0, 0});
+  build_filter(&start.filter, &(struct filter_options){.kind = FILTER_WATCHER});
   enter_filter(&start.filter);
 #endif
 }

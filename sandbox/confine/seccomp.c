@@ -13,6 +13,16 @@
 #endif
 
 #define FLAG_MFD_NOEXEC_SEAL 8u
+#define FLAG_TMPFILE 020000000u
+/* The type of a socket without its flags. */
+#define SOCKET_TYPES 15u
+#define SOCKET_STREAM 1u
+#define SOCKET_DATAGRAM 2u
+#define SOCKET_PACKETS 5u
+#define PROTOCOL_TCP 6u
+#define PROTOCOL_UDP 17u
+/* 4096 of them, as many as there can be, are 256 MiB. */
+#define MAX_SAMPLED_SHARE 65536u
 #define SOCKET_UNIX 1u
 #define SOCKET_INET 2u
 #define SOCKET_INET6 10u
@@ -33,8 +43,7 @@ static const int common_calls[] = {
     SYS_setpgid, SYS_getsid, SYS_setsid, SYS_getpriority, SYS_setpriority, SYS_sched_yield, SYS_sched_getaffinity,
     SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_setparam, SYS_sched_getscheduler, SYS_sched_setscheduler,
     SYS_sched_getattr, SYS_sched_setattr, SYS_sched_get_priority_max, SYS_sched_get_priority_min,
-    SYS_sched_rr_get_interval, SYS_getcpu, SYS_capget, SYS_capset, SYS_prlimit64, SYS_getrlimit, SYS_setrlimit,
-    SYS_getrusage, SYS_getitimer, SYS_setitimer, SYS_times, SYS_uname, SYS_sysinfo,
+    SYS_sched_rr_get_interval, SYS_getcpu, SYS_capget, SYS_capset, SYS_getrlimit, SYS_getrusage, SYS_getitimer, SYS_setitimer, SYS_times, SYS_uname, SYS_sysinfo,
     /* memory */
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mlock, SYS_mlock2, SYS_munlock,
     SYS_mlockall, SYS_munlockall, SYS_membarrier, SYS_msync, SYS_mincore, SYS_pkey_alloc, SYS_pkey_free,
@@ -48,8 +57,8 @@ static const int common_calls[] = {
     SYS_epoll_ctl, SYS_epoll_pwait, NR_epoll_pwait2, SYS_eventfd2, SYS_pipe2, SYS_inotify_init1, SYS_inotify_add_watch,
     SYS_inotify_rm_watch, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_statfs,
     SYS_fstatfs,
-    /* a pair of connected sockets reaches nobody else; runtimes wake their threads with one */
-    SYS_socketpair, SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_shutdown, SYS_getsockopt, SYS_setsockopt,
+    /* sockets: on those of a pair, which a rule below admits */
+    SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_shutdown, SYS_getsockopt, SYS_setsockopt,
     SYS_getsockname, SYS_getpeername,
     /* time */
     SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_timer_create,
@@ -64,7 +73,7 @@ static const int common_calls[] = {
 #endif
 };
 
-/* Opening by name. Landlock below ABI 3 does not see that one of them truncates: then they have rules of their own. */
+/* Opening by name. */
 static const int open_calls[] = {
     SYS_openat, NR_openat2,
 #if defined(__x86_64__)
@@ -77,10 +86,10 @@ static const int command_calls[] = {
     /* process */
     SYS_execveat, SYS_ioprio_get, SYS_ioprio_set, NR_pidfd_open, NR_pidfd_send_signal,
     /* memory */
-    SYS_shmget, SYS_shmat, SYS_shmdt, SYS_shmctl,
+    SYS_shmat, SYS_shmdt, SYS_shmctl,
     /* files */
-    SYS_sync, SYS_syncfs, SYS_sync_file_range, SYS_fchmod, SYS_fchmodat, NR_fchmodat2, SYS_fchown, SYS_fchownat,
-    SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_utimensat, SYS_mknodat, SYS_getxattr,
+    SYS_sync, SYS_syncfs, SYS_sync_file_range, SYS_fchown, SYS_fchownat,
+    SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_utimensat, SYS_getxattr,
     SYS_lgetxattr, SYS_fgetxattr, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_listxattr, SYS_llistxattr,
     SYS_flistxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_name_to_handle_at, SYS_io_setup,
     SYS_io_destroy, SYS_io_submit, SYS_io_cancel, SYS_io_getevents,
@@ -96,8 +105,8 @@ static const int command_calls[] = {
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid,
     SYS_setfsgid,
 #if defined(__x86_64__)
-    SYS_creat, SYS_chmod, SYS_chown, SYS_lchown, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_rename, SYS_link, SYS_symlink,
-    SYS_utime, SYS_utimes, SYS_futimesat, SYS_mknod,
+    SYS_chown, SYS_lchown, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_rename, SYS_link, SYS_symlink, SYS_utime, SYS_utimes,
+    SYS_futimesat,
 #endif
 };
 
@@ -151,43 +160,151 @@ static void answer(struct filter *filter, uint32_t value) { emit(filter, BPF_RET
 static void deny(struct filter *filter, int error) { answer(filter, SECCOMP_RET_ERRNO | (uint32_t)error); }
 static void allow(struct filter *filter) { answer(filter, SECCOMP_RET_ALLOW); }
 
-/* Runs the next `count` instructions when the value loaded is, or is not, this one. */
-static void if_equal(struct filter *filter, uint32_t value, uint8_t count) {
-  emit(filter, BPF_JMP | BPF_JEQ | BPF_K, value, 0, count);
+/*
+ * What follows, up to end_if(), is for the value loaded being this one, or having one of these bits. A block about a call
+ * must answer: the call's number is loaded no more.
+ */
+static size_t begin(struct filter *filter, uint16_t jump, uint32_t value) {
+  emit(filter, BPF_JMP | jump | BPF_K, value, 0, 0);
+  return filter->length - 1u;
 }
-static void if_other(struct filter *filter, uint32_t value, uint8_t count) {
-  emit(filter, BPF_JMP | BPF_JEQ | BPF_K, value, count, 0);
+static size_t if_equal(struct filter *filter, uint32_t value) { return begin(filter, BPF_JEQ, value); }
+static size_t if_any(struct filter *filter, uint32_t bits) { return begin(filter, BPF_JSET, bits); }
+static void end_if(struct filter *filter, size_t start) {
+  size_t distance = filter->length - start - 1;
+  if (distance > UINT8_MAX) _exit(EXIT_SETUP);
+  filter->code[start].jf = (uint8_t)distance;
 }
 
-/* Both machines are little-endian: the low half of an argument comes first, and these calls look at no more. */
+static void deny_if_equal(struct filter *filter, uint32_t value, int error) {
+  size_t block = if_equal(filter, value);
+  deny(filter, error);
+  end_if(filter, block);
+}
+static void deny_if_any(struct filter *filter, uint32_t bits, int error) {
+  size_t block = if_any(filter, bits);
+  deny(filter, error);
+  end_if(filter, block);
+}
+static void allow_if_equal(struct filter *filter, uint32_t value) {
+  size_t block = if_equal(filter, value);
+  allow(filter);
+  end_if(filter, block);
+}
+
+/* Both machines are little-endian: the low half of an argument comes first, and most calls look at no more. */
 static size_t argument(int index) { return offsetof(struct seccomp_data, args) + (size_t)index * 8; }
+static size_t upper_half(int index) { return argument(index) + 4; }
+
+static void keep_bits(struct filter *filter, uint32_t bits) { emit(filter, BPF_ALU | BPF_AND | BPF_K, bits, 0, 0); }
 
 static void rule_sockets(struct filter *filter, int unix_sockets) {
-  if_equal(filter, SYS_socket, 11);
+  size_t call = if_equal(filter, SYS_socket);
   load(filter, argument(0));
-  if_equal(filter, SOCKET_UNIX, 1);
+  size_t local = if_equal(filter, SOCKET_UNIX);
   if (unix_sockets) {
     allow(filter);
   } else {
     deny(filter, EACCES);
   }
-  if_equal(filter, SOCKET_INET, 1);
-  allow(filter);
-  if_equal(filter, SOCKET_INET6, 1);
-  allow(filter);
+  end_if(filter, local);
   /* The next two are known and refused, as on every list of this kind; any other family is unknown. */
-  if_other(filter, SOCKET_NETLINK, 1);
-  if_equal(filter, SOCKET_PACKET, 1);
-  deny(filter, EACCES);
+  deny_if_equal(filter, SOCKET_NETLINK, EACCES);
+  deny_if_equal(filter, SOCKET_PACKET, EACCES);
+  static const uint32_t families[] = {SOCKET_INET, SOCKET_INET6};
+  for (size_t i = 0; i < LENGTH_OF(families); i++) {
+    size_t family = if_equal(filter, families[i]);
+    /* TCP and UDP. The other protocols reach nothing here, but a good deal of the kernel. */
+    load(filter, argument(1));
+    keep_bits(filter, SOCKET_TYPES);
+    static const uint32_t types[] = {SOCKET_STREAM, SOCKET_DATAGRAM};
+    for (size_t j = 0; j < LENGTH_OF(types); j++) {
+      size_t type = if_equal(filter, types[j]);
+      load(filter, argument(2));
+      allow_if_equal(filter, 0);
+      allow_if_equal(filter, j == 0 ? PROTOCOL_TCP : PROTOCOL_UDP);
+      deny(filter, EACCES);
+      end_if(filter, type);
+    }
+    deny(filter, EACCES);
+    end_if(filter, family);
+  }
   deny(filter, EPERM);
+  end_if(filter, call);
 }
 
-static void rule_truncation(struct filter *filter) {
-  if_equal(filter, SYS_truncate, 1);
+/*
+ * A pair is connected to itself, and runtimes wake their threads with one. But one for datagrams would take another
+ * address with every message: all sockets of the host that have a path. SOCK_RAW is the same.
+ */
+static void rule_pairs(struct filter *filter, int unix_sockets) {
+  size_t call = if_equal(filter, SYS_socketpair);
+  load(filter, argument(0));
+  size_t local = if_equal(filter, SOCKET_UNIX);
+  if (unix_sockets) {
+    allow(filter);
+  } else {
+    load(filter, argument(1));
+    keep_bits(filter, SOCKET_TYPES);
+    allow_if_equal(filter, SOCKET_STREAM);
+    allow_if_equal(filter, SOCKET_PACKETS);
+  }
+  end_if(filter, local);
   deny(filter, EACCES);
-  /* Its flags lie in memory, where a filter can't look. */
-  if_equal(filter, NR_openat2, 1);
-  deny(filter, ENOSYS);
+  end_if(filter, call);
+}
+
+/*
+ * The limit of core files is 1, which keeps the kernel from dumping at all: with 0, and only then, it would still start
+ * the handler that the host's pattern may name, outside of every wall. So it stays; whoever lowers it is told that it was.
+ */
+static void rule_limits(struct filter *filter) {
+  size_t set = if_equal(filter, SYS_setrlimit);
+  load(filter, argument(0));
+  deny_if_equal(filter, RLIMIT_CORE, 0);
+  allow(filter);
+  end_if(filter, set);
+  set = if_equal(filter, SYS_prlimit64);
+  load(filter, argument(1));
+  size_t core = if_equal(filter, RLIMIT_CORE);
+  /* No new limit: it only asks. */
+  load(filter, argument(2));
+  size_t low = if_equal(filter, 0);
+  load(filter, upper_half(2));
+  allow_if_equal(filter, 0);
+  end_if(filter, low);
+  deny(filter, 0);
+  end_if(filter, core);
+  allow(filter);
+  end_if(filter, set);
+}
+
+/*
+ * No file that runs with the rights of its owner or group, whoever starts it: on the host it would outlive every wall.
+ * `opens` are looked at further.
+ */
+static void rule_modes(struct filter *filter) {
+  static const struct {
+    int call, mode;
+  } calls[] = {
+      {SYS_fchmod, 1}, {SYS_fchmodat, 2}, {NR_fchmodat2, 2}, {SYS_mknodat, 2},
+#if defined(__x86_64__)
+      {SYS_chmod, 1}, {SYS_mknod, 1}, {SYS_creat, 1},
+#endif
+  };
+  for (size_t i = 0; i < LENGTH_OF(calls); i++) {
+    size_t call = if_equal(filter, (uint32_t)calls[i].call);
+    load(filter, argument(calls[i].mode));
+    deny_if_any(filter, S_ISUID | S_ISGID, EACCES);
+    allow(filter);
+    end_if(filter, call);
+  }
+}
+
+static void rule_opens(struct filter *filter, int refuse_truncation) {
+  if (refuse_truncation) deny_if_equal(filter, SYS_truncate, EACCES);
+  /* Its flags and mode lie in memory, where a filter can't look; there are other calls. */
+  deny_if_equal(filter, NR_openat2, ENOSYS);
   static const struct {
     int call, flags;
   } opens[] = {
@@ -197,18 +314,56 @@ static void rule_truncation(struct filter *filter) {
 #endif
   };
   for (size_t i = 0; i < LENGTH_OF(opens); i++) {
-    if_equal(filter, (uint32_t)opens[i].call, 6);
+    size_t call = if_equal(filter, (uint32_t)opens[i].call);
+    if (refuse_truncation) {
+      load(filter, argument(opens[i].flags));
+      /*
+       * Opened for writing, Landlock asks for the right to write. Opened for reading, or for neither (the access mode 3),
+       * truncating asks for no such right.
+       */
+      keep_bits(filter, O_TRUNC | 3);
+      deny_if_equal(filter, O_TRUNC | O_RDONLY, EACCES);
+      deny_if_equal(filter, O_TRUNC | 3, EACCES);
+    }
     load(filter, argument(opens[i].flags));
-    /*
-     * Opened for writing, Landlock asks for the right to write. Opened for reading, or for neither (the access mode 3),
-     * truncating asks for no such right.
-     */
-    emit(filter, BPF_ALU | BPF_AND | BPF_K, O_TRUNC | 3, 0, 0);
-    if_other(filter, O_TRUNC | O_RDONLY, 1);
-    if_equal(filter, O_TRUNC | 3, 1);
-    deny(filter, EACCES);
+    /* Only these take a mode. */
+    size_t makes = if_any(filter, O_CREAT | FLAG_TMPFILE);
+    load(filter, argument(opens[i].flags + 1));
+    deny_if_any(filter, S_ISUID | S_ISGID, EACCES);
+    end_if(filter, makes);
     allow(filter);
+    end_if(filter, call);
   }
+}
+
+/*
+ * Memory files. Where memory is bounded by looking at what processes have of it, what can be filled and let go of would be
+ * in nobody's sum: then there are none, and only small shares of memory that has a number.
+ */
+static void rule_memory_files(struct filter *filter, int sampled) {
+  if (sampled) deny_if_equal(filter, SYS_memfd_create, ENOSYS);
+  size_t call = if_equal(filter, SYS_memfd_create);
+  /* One that may be executed would be a program no wall has seen. */
+  load(filter, argument(1));
+  size_t sealed = if_any(filter, FLAG_MFD_NOEXEC_SEAL);
+  allow(filter);
+  end_if(filter, sealed);
+  deny(filter, EACCES);
+  end_if(filter, call);
+}
+
+static void rule_shared_memory(struct filter *filter, int sampled) {
+  size_t call = if_equal(filter, SYS_shmget);
+  if (sampled) {
+    load(filter, upper_half(1));
+    emit(filter, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+    deny(filter, EINVAL);
+    load(filter, argument(1));
+    emit(filter, BPF_JMP | BPF_JGT | BPF_K, MAX_SAMPLED_SHARE, 0, 1);
+    deny(filter, EINVAL);
+  }
+  allow(filter);
+  end_if(filter, call);
 }
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
@@ -231,12 +386,13 @@ static void allow_calls(struct filter *filter, struct call_list *list) {
     uint32_t first = (uint32_t)list->calls[i], last = first;
     while (++i < list->count && (uint32_t)list->calls[i] <= last + 1) last = (uint32_t)list->calls[i];
     if (first == last) {
-      if_equal(filter, first, 1);
-    } else {
-      emit(filter, BPF_JMP | BPF_JGE | BPF_K, first, 0, 2);
-      emit(filter, BPF_JMP | BPF_JGT | BPF_K, last, 1, 0);
+      allow_if_equal(filter, first);
+      continue;
     }
+    size_t range = begin(filter, BPF_JGE, first);
+    emit(filter, BPF_JMP | BPF_JGT | BPF_K, last, 1, 0);
     allow(filter);
+    end_if(filter, range);
   }
 }
 
@@ -244,51 +400,47 @@ void build_filter(struct filter *filter, const struct filter_options *options) {
   const int contained = options->kind == FILTER_COMMAND || options->kind == FILTER_HOST;
   filter->length = 0;
   load(filter, offsetof(struct seccomp_data, arch));
-  if_other(filter, THIS_ARCHITECTURE, 1);
+  emit(filter, BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCHITECTURE, 1, 0);
   answer(filter, SECCOMP_RET_KILL_PROCESS);
   load(filter, offsetof(struct seccomp_data, nr));
 #if defined(__x86_64__)
   /* Numbers of the x32 interface would slip past a list of the others. */
-  emit(filter, BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1);
+  size_t x32 = begin(filter, BPF_JGE, 0x40000000u);
   deny(filter, EPERM);
+  end_if(filter, x32);
 #endif
   struct call_list list = {.count = 0};
   if (contained) {
     if (options->kind == FILTER_COMMAND) {
       rule_sockets(filter, options->unix_sockets);
     } else {
-      if_equal(filter, SYS_socket, 1);
-      deny(filter, EACCES);
+      deny_if_equal(filter, SYS_socket, EACCES);
     }
+    rule_pairs(filter, options->unix_sockets);
     /* Its flags lie in memory; libcs fall back to clone, whose flags can be seen. */
-    if_equal(filter, NR_clone3, 1);
-    deny(filter, ENOSYS);
-    if_equal(filter, SYS_clone, 4);
+    deny_if_equal(filter, NR_clone3, ENOSYS);
+    size_t call = if_equal(filter, SYS_clone);
     load(filter, argument(0));
-    emit(filter, BPF_JMP | BPF_JSET | BPF_K, NAMESPACE_FLAGS, 0, 1);
-    deny(filter, EPERM);
+    deny_if_any(filter, NAMESPACE_FLAGS, EPERM);
     allow(filter);
-    /* A memory file that may be executed would be a program no wall has seen. */
-    if_equal(filter, SYS_memfd_create, 4);
-    load(filter, argument(1));
-    emit(filter, BPF_JMP | BPF_JSET | BPF_K, FLAG_MFD_NOEXEC_SEAL, 1, 0);
-    deny(filter, EACCES);
-    allow(filter);
+    end_if(filter, call);
     /* Typing into a terminal. */
-    if_equal(filter, SYS_ioctl, 5);
+    call = if_equal(filter, SYS_ioctl);
     load(filter, argument(1));
-    if_other(filter, TERMINAL_TYPE_CHARACTER, 1);
-    if_equal(filter, TERMINAL_LINUX, 1);
-    deny(filter, EACCES);
+    deny_if_equal(filter, TERMINAL_TYPE_CHARACTER, EACCES);
+    deny_if_equal(filter, TERMINAL_LINUX, EACCES);
     allow(filter);
+    end_if(filter, call);
+    rule_memory_files(filter, options->sampled_memory);
+    rule_limits(filter);
     add_calls(&list, common_calls, LENGTH_OF(common_calls));
     if (options->kind == FILTER_COMMAND) {
+      rule_shared_memory(filter, options->sampled_memory);
+      rule_modes(filter);
+      rule_opens(filter, options->refuse_truncation);
       add_calls(&list, command_calls, LENGTH_OF(command_calls));
       static const int truncate_call[] = {SYS_truncate};
       if (!options->refuse_truncation) add_calls(&list, truncate_call, 1);
-    }
-    if (options->refuse_truncation) {
-      rule_truncation(filter);
     } else {
       add_calls(&list, open_calls, LENGTH_OF(open_calls));
     }

@@ -282,6 +282,79 @@ Deno.test("of two sessions in one work folder the last one holds the trusted nam
   assert.deepEqual(names, ["murmur.lock", "murmur.yaml"]);
 });
 
+Deno.test("nor does a command that runs while another session ends get at them", async () => {
+  await using project = await agentProject(hostile());
+  const workdir = project.project;
+  const short = project.run({ workdir, task: { turns: [{ calls: [sh("sleep 1")] }, { text: "done" }] } });
+  await until("the names are taken", async () => await Deno.lstat(`${workdir}/.env`).then(() => true, () => false));
+  // One command, from before that end to after it.
+  const attack = sh(
+    "i=0; while [ $i -lt 40 ]; do mkdir .murmur 2>/dev/null && echo made; (echo x > .murmur/config.yaml) 2>/dev/null && " +
+      "echo written; (echo x > .env) 2>/dev/null && echo written; sleep 0.1; i=$((i+1)); done; echo over",
+  );
+  const long = project.run({ workdir, task: turnOf(attack) });
+  const [ended, run] = [await short, await long];
+  assert.equal(ended.status, 0, ended.stderr);
+  assert.equal(run.status, 0, run.stderr);
+  assert.ok(
+    run.events("session_end")[0]!.timestamp! > ended.events("session_end")[0]!.timestamp!,
+    "it outlived the other",
+  );
+  assert.equal(stdout(shownResults(run)[0]!), "over\n");
+  const names = [...Deno.readDirSync(workdir)].map(({ name }) => name).sort();
+  assert.deepEqual(names, ["murmur.lock", "murmur.yaml"]);
+});
+
+for (const floor of FLOORS) {
+  Deno.test(`${floor}: a session that is killed leaves no trace either, once the next launch has cleared up`, async () => {
+    await using project = await agentProject(hostile({}, { lifecycle: { shell_grace_secs: 60 } }));
+    const outside = await Deno.makeTempDir({ dir: "/var/tmp" });
+    await using _outside = { [Symbol.asyncDispose]: () => Deno.remove(outside, { recursive: true }) };
+    await makeOutside(outside);
+    const workdir = `${project.root}/work`;
+    await Deno.mkdir(workdir);
+    const home = async () => withoutRecords(await snapshot(project.home));
+    const before = [await snapshot(outside), await home()];
+    const seconds = String(6_000 + Math.random());
+    const attacks = Object.values(TRACES).map((attack) => `(${attack(outside)})`).join("; ");
+    const run = await startRun(project, {
+      turns: [{ calls: [sh(`${attacks}; (setsid sleep ${seconds} &); echo x > ready; sleep ${seconds}`)] }],
+    }, ["--containment", floor, "--workdir", workdir, "--lifecycle-task-acceptance", "queue"]);
+    await until("it has done its worst", () => processesOf(["sleep", seconds]).length === 2);
+    const processes = processesBelow(run.pid);
+    run.kill("SIGKILL");
+    await until("its processes are gone", () => stillRunning(processes).length === 0);
+    assert.deepEqual(processesOf(["sleep", seconds]), []);
+    assert.deepEqual([await snapshot(outside), await home()], before);
+    const names = () => [...Deno.readDirSync(project.project)].map(({ name }) => name).sort();
+    const next = await project.run({ task: { turns: [{ text: "done" }] } });
+    assert.equal(next.status, 0, next.stderr);
+    assert.deepEqual(names(), ["murmur.lock", "murmur.yaml", "workdir"]);
+    assert.deepEqual([...Deno.readDirSync(`${project.murmur}/sessions`)], []);
+  });
+}
+
+Deno.test("a killed session's placeholders go with the next launch, wherever that works", async () => {
+  await using project = await agentProject(hostile({}, { lifecycle: { shell_grace_secs: 60 } }));
+  await using elsewhere = await agentProject(capsule());
+  const run = await startRun(
+    project,
+    { turns: [{ calls: [sh("sleep 60")] }] },
+    ["--workdir", project.project, "--lifecycle-task-acceptance", "queue"],
+  );
+  const names = () => [...Deno.readDirSync(project.project)].map(({ name }) => name).sort();
+  await until("the names are taken", () => names().includes(".env"));
+  await until("its command runs", () => processesBelow(run.pid).some(({ command }) => command.startsWith("sleep")));
+  run.kill("SIGKILL");
+  await until("its processes are gone", () => processesBelow(run.pid).length === 0);
+  assert.deepEqual(names(), [".env", ".murmur", "murmur.lock", "murmur.yaml", "roster.yaml"]);
+  // What the operator writes there is the operator's.
+  await Deno.writeTextFile(`${project.project}/.env`, "A=1\n");
+  const next = await elsewhere.run({ home: project.home, task: { turns: [{ text: "done" }] } });
+  assert.equal(next.status, 0, next.stderr);
+  assert.deepEqual(names(), [".env", "murmur.lock", "murmur.yaml"]);
+});
+
 function argumentsOf(pid: number): string[] {
   try {
     return Deno.readTextFileSync(`/proc/${pid}/cmdline`).split("\0");

@@ -9,6 +9,7 @@ import {
   agentProject,
   callsThenResults,
   capsule,
+  hookEntry,
   shownResults,
   toolEntry,
 } from "../support/agent_project.ts";
@@ -66,6 +67,32 @@ for (const provider of ["anthropic", "openai"] as const) {
       assert.match(JSON.stringify(server.requests[1]?.body), /found/);
     }));
 }
+
+Deno.test("a hook builds, installs and refuses", () =>
+  withHome(async (project) => {
+    const made = await project.mur(["new", "hook", "gatekeeper"]);
+    assert.equal(made.status, 0, made.stderr);
+    const [build, install, entry] = printed(made.stdout);
+    assert.equal(build, "mur build gatekeeper");
+    const built = await project.mur(["build", "gatekeeper"]);
+    assert.equal(built.status, 0, built.stderr);
+    assert.ok(install!.startsWith("mur install ./gatekeeper/gatekeeper-0.1.0.mur.zip "));
+    const installed = await project.mur(["install", "./gatekeeper/gatekeeper-0.1.0.mur.zip"]);
+    assert.equal(installed.status, 0, installed.stderr);
+    assert.match(entry!, /- \{ name: gatekeeper, version: "0\.1\.0", runtime: hook \}$/);
+    await project.write(
+      "murmur.yaml",
+      JSON.stringify(
+        capsule({ artifacts: [toolEntry("probe-tool"), hookEntry("gatekeeper", null, { version: "0.1.0" })] }),
+      ),
+    );
+    const list = (path: string) => ({ name: "probe-tool", input: { operation: "list", path } });
+    const run = await project.run({ task: callsThenResults(list("."), list(".git/hooks")) });
+    assert.equal(run.status, 0, run.stderr);
+    const [passed, refused] = shownResults(run);
+    assert.equal(passed!.error, false);
+    assert.match(refused!.text, /refused by hook 'gatekeeper': probe-tool must not touch \.git/);
+  }));
 
 Deno.test("a tool builds, installs and answers", () =>
   withHome(async (project) => {

@@ -486,7 +486,7 @@ Deno.test("a request outside the rules says so", async () => {
   await withProbe({ http }, async (operate) => {
     assert.deepEqual(await operate("failure", { url: "https://example.com:444/x?secret" }), {
       name: "FetchError",
-      message: "the request to https://example.com:444 was refused: the capsule's network.allow does not cover it",
+      message: "the request to https://example.com:444 was refused: no network.allow covers it",
       code: "HTTP-request-denied",
     });
   });

@@ -7,6 +7,8 @@
  *   egress_attack bind <tcp|udp> <port>
  *   egress_attack raw
  *   egress_attack hold <address> <port> <count>     how many of so many connections at once are answered
+ *   egress_attack churn <address> <port> <count>    how many of so many connections stood, each dropped at once
+ *   egress_attack message <server> <hex>            the answer's code to a message of any bytes
  *   egress_attack flood <server> <name> <seconds>   sends name queries as fast as it can
  *
  * An address with a `:` is dialled by IPv6.
@@ -157,6 +159,38 @@ static int hold(const char *address, int port, int count) {
   return 0;
 }
 
+static int churn(const char *address, int port, int count) {
+  int stood = 0;
+  for (int i = 0; i < count; i++) {
+    int fd = dial(address, port);
+    stood += fd >= 0;
+    /* With what it has not read yet: the other side is told by a reset. */
+    struct linger at_once = {1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    if (fd >= 0) close(fd);
+  }
+  printf("%d\n", stood);
+  return 0;
+}
+
+static int message(const char *server, const char *hex) {
+  unsigned char bytes[4096];
+  size_t length = 0;
+  for (unsigned byte; length < sizeof bytes && sscanf(hex + 2 * length, "%2x", &byte) == 1;) {
+    bytes[length++] = (unsigned char)byte;
+  }
+  struct sockaddr_storage to;
+  socklen_t address_length = parse(server, DNS_PORT, &to);
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  if (fd < 0 || sendto(fd, bytes, length, 0, (struct sockaddr *)&to, address_length) < 0) return failed();
+  /* Who says nothing to such a message does not say it later. */
+  struct pollfd ready = {.fd = fd, .events = POLLIN};
+  if (poll(&ready, 1, WAIT_MS / 5) == 0) return puts("silent"), 0;
+  ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+  printf("%d\n", got < 4 ? -1 : bytes[3] & 15);
+  return 0;
+}
+
 static int flood(const char *server, const char *name, int seconds) {
   unsigned char message[4096];
   struct sockaddr_in to;
@@ -179,6 +213,8 @@ int main(int argc, char **argv) {
   if (strcmp(mode, "dns") == 0 && argc == 5) return dns(argv[2], argv[3], atoi(argv[4]));
   if (strcmp(mode, "bind") == 0 && argc == 4) return bind_to(argv[2], atoi(argv[3]));
   if (strcmp(mode, "hold") == 0 && argc == 5) return hold(argv[2], atoi(argv[3]), atoi(argv[4]));
+  if (strcmp(mode, "churn") == 0 && argc == 5) return churn(argv[2], atoi(argv[3]), atoi(argv[4]));
+  if (strcmp(mode, "message") == 0 && argc == 4) return message(argv[2], argv[3]);
   if (strcmp(mode, "flood") == 0 && argc == 5) return flood(argv[2], argv[3], atoi(argv[4]));
   if (strcmp(mode, "raw") == 0) return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) < 0 ? failed() : (puts("open"), 0);
   return 2;

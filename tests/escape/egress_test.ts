@@ -10,6 +10,7 @@ import { checkoutHelper } from "../../sandbox/confine_helper.ts";
 import { NAME_BINDING_MS } from "../../sandbox/egress_policy.ts";
 import { SessionNetwork } from "../../sandbox/session_network.ts";
 import { ConfinedPlace, CONTAINED_TIERS } from "../../sandbox/testing/confined_place.ts";
+import { buildTestProgram } from "../support/test_program.ts";
 import type { Step, WorldReport } from "./egress_world.ts";
 
 /** A way out: what it gives without containment, and with it. */
@@ -56,6 +57,42 @@ const BEFORE_ANY_NAME: readonly Attack[] = [
   refusedTcp("a test network", "192.0.2.1", 80),
 ];
 
+/** A message for a name server: header, then questions of labels as they are given. */
+function message(flags: number, ...questions: readonly (readonly (string | number[])[])[]): string[] {
+  const bytes = [0x12, 0x34, flags >> 8, flags & 255, 0, questions.length, 0, 0, 0, 0, 0, 0];
+  for (const labels of questions) {
+    for (const label of labels) {
+      const text = typeof label === "string" ? [...new TextEncoder().encode(label)] : null;
+      bytes.push(...(text === null ? label as number[] : [text.length, ...text]));
+    }
+    bytes.push(0, 0, 1, 0, 1);
+  }
+  const hex = bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return ["attack", "message", "1.1.1.1", hex];
+}
+
+const STANDARD = 0x0100;
+/** Messages that a name server may read as one for an allowed name, or as none at all. */
+const MESSAGES: readonly (readonly [string, readonly string[], string])[] = [
+  ["a name in one label", message(STANDARD, ["api.example"]), "5"],
+  ["a name that ends in a NUL", message(STANDARD, ["api", "example\0"]), "5"],
+  ["a name with a NUL and another behind it", message(STANDARD, ["api", "example\0.evil", "test"]), "5"],
+  ["a name in other letters", message(STANDARD, ["\u{ff41}pi", "example"]), "5"],
+  ["a name with a soft hyphen", message(STANDARD, ["a\u{ad}pi", "example"]), "5"],
+  ["its punycode", message(STANDARD, ["xn--pi-6ia", "example"]), "5"],
+  ["an allowed name below another", message(STANDARD, ["api", "example", "evil", "test"]), "5"],
+  ["a name with blanks", message(STANDARD, ["api ", "example"]), "5"],
+  ["an address as a name", message(STANDARD, ["93", "184", "216", "66"]), "5"],
+  ["the root", message(STANDARD, []), "5"],
+  ["an allowed question before another", message(STANDARD, ["api", "example"], ["evil", "test"]), "1"],
+  ["another question before an allowed one", message(STANDARD, ["evil", "test"], ["api", "example"]), "1"],
+  ["no question", message(STANDARD), "1"],
+  ["a name that points at itself", message(STANDARD, [[0xc0, 12]]), "1"],
+  ["a name longer than a name can be", message(STANDARD, Array.from({ length: 60 }, () => "aaaa")), "1"],
+  ["an answer", message(0x8180, ["api", "example"]), "1"],
+  ["an update", message(0x2800, ["api", "example"]), "1"],
+];
+
 const ELSEWHERE: readonly Attack[] = [
   { name: "a port without a rule", run: tcp("93.184.216.34", 22), bare: /^at /, contained: "ECONNREFUSED" },
   { name: "a loopback port without a rule", run: tcp("127.0.0.1", 9999), bare: /^at /, contained: "ECONNREFUSED" },
@@ -87,6 +124,8 @@ const ELSEWHERE: readonly Attack[] = [
   { name: "a secret in a TXT question", run: dns(`${SECRET}.evil.test`, "16"), bare: /^3 /, contained: REFUSED },
   { name: "a secret in a NULL question", run: dns(`${SECRET}.evil.test`, "10"), bare: /^3 /, contained: REFUSED },
   { name: "TXT of an allowed name", run: dns("api.example", "16"), bare: /^0 /, contained: "0 from 1.1.1.1" },
+  ...MESSAGES.map(([name, run, contained]): Attack => ({ name: `asked for: ${name}`, run, bare: /.*/, contained })),
+  { name: "a name over TCP", run: tcp("1.1.1.1", 53), bare: /^at 1\.1\.1\.1:53/, contained: "ECONNREFUSED" },
   { name: "NULL of an allowed name", run: dns("api.example", "10"), bare: /^0 /, contained: "0 from 1.1.1.1" },
 ];
 
@@ -140,6 +179,18 @@ const AFTER_A_NAME: readonly Attack[] = [
     bare: "150",
     contained: "128",
   },
+  {
+    name: "many connections that are dropped at once",
+    run: ["attack", "churn", "93.184.216.34", "80", "300"],
+    bare: "300",
+    contained: "300",
+  },
+  {
+    name: "a connection after them",
+    run: tcp("93.184.216.34", 80),
+    bare: /^at /,
+    contained: reaches("93.184.216.34", 80),
+  },
   { name: "taking the relay's port", run: ["attack", "bind", "tcp", "8090"], bare: "bound", contained: "EADDRINUSE" },
 ];
 
@@ -185,6 +236,18 @@ const WITH_CURL: readonly Attack[] = [
     bare: /^at 169/,
     contained: "",
   },
+  ...["2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.16689662", "[::ffff:169.254.169.254]"].map((host) => ({
+    name: `curl to an address in disguise, ${host}`,
+    run: curl("-g", `http://${host}/latest/`),
+    bare: /^at (::ffff:)?(169\.254\.169\.254|a9fe:a9fe):80/,
+    contained: "",
+  })),
+  {
+    name: "curl with another host's name for an allowed address",
+    run: curl("-H", "Host: metadata.google.internal", "http://api.example/page"),
+    bare: /.*/,
+    contained: "at 93.184.216.34:80: GET /page HTTP/1.1",
+  },
   {
     name: "curl by a proxy",
     run: curl("-x", "http://10.0.0.1:80", "http://evil.test/"),
@@ -219,16 +282,6 @@ function exists(path: string): boolean {
   }
 }
 
-async function build(name: string, directory: string): Promise<string> {
-  const source = decodeURIComponent(new URL(`./${name}.c`, import.meta.url).pathname);
-  const target = `${directory}/${name}`;
-  const { success, stderr } = await new Deno.Command("cc", {
-    args: ["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o", target, source],
-  }).output();
-  assert.ok(success, new TextDecoder().decode(stderr));
-  return target;
-}
-
 /** Whether this host gives a network of its own; asked without the helper. */
 const canHaveNetwork = Deno.build.os === "linux" &&
   await new Deno.Command("unshare", { args: ["-rn", "true"] }).output().then(({ success }) => success, () => false);
@@ -240,8 +293,8 @@ function world(): Promise<WorldReport> {
     const directory = await Deno.makeTempDir();
     try {
       const [network, attack, helper] = await Promise.all([
-        build("own_network", directory),
-        build("egress_attack", directory),
+        buildTestProgram("own_network", directory),
+        buildTestProgram("egress_attack", directory),
         checkoutHelper(),
       ]);
       const steps: Step[] = PHASES.flatMap((phase): Step[] =>
@@ -327,7 +380,7 @@ Deno.test({
   fn: async () => {
     const helper = await checkoutHelper();
     await using place = new ConfinedPlace(helper);
-    const attack = await build("egress_attack", place.workdir);
+    const attack = await buildTestProgram("egress_attack", place.workdir);
     const service = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("still here"));
     const { port } = service.addr;
     const network = await SessionNetwork.open({

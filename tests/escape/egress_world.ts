@@ -61,8 +61,8 @@ const NAMES: Readonly<Record<string, NameAnswer>> = {
   "evil.test": { a: "93.184.216.66" },
 };
 
-/** Where services listen, on every address. 22 and 9999 are in no rule, and nothing listens on the rules' 8090. */
-const TCP_PORTS = [22, 80, 8022, 8080, 9999];
+/** Where services listen, on every address. 22, 53 and 9999 are in no rule, and nothing listens on the rules' 8090. */
+const TCP_PORTS = [22, 53, 80, 8022, 8080, 9999];
 const UDP_PORTS = [123, 9999];
 
 const [helper, attack] = Deno.args as [string, string];
@@ -92,8 +92,10 @@ async function serve(connection: Deno.TcpConn): Promise<void> {
 function listen(hostname: string, port: number): Deno.TcpListener {
   const listener = Deno.listen({ hostname, port });
   void (async () => {
-    for await (const connection of listener) {
-      void serve(connection).catch(() => {}).finally(() => connection.close());
+    for (;;) {
+      // One that was reset while it waited is none any more.
+      const connection = await listener.accept().catch(() => null);
+      if (connection !== null) void serve(connection).catch(() => {}).finally(() => connection.close());
     }
   })();
   return listener;

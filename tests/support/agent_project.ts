@@ -96,6 +96,11 @@ export function toolEntry(name: string, more: JsonObject = {}): JsonObject {
   return { name, version: "1.0.0", runtime: "tool", ...more };
 }
 
+/** Entry of a hook made for the tests; `config` says what it does (`end_to_end/components/probe_hook.ts`). */
+export function hookEntry(name: string, config: JsonObject | null, more: JsonObject = {}): JsonObject {
+  return { name, version: "1.0.0", runtime: "hook", ...(config === null ? {} : { config }), ...more };
+}
+
 /** Blocks of a manifest; `artifacts` are put behind the driver's. */
 export interface CapsuleBlocks {
   readonly name?: string;

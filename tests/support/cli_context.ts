@@ -28,6 +28,7 @@ export function testContext(
     isTerminal: false,
     color: false,
     write: (text) => (append(text), true),
+    writeBytes: (bytes) => (append(new TextDecoder().decode(bytes)), true),
     line: (text) => (append(`${text}\n`), true),
   });
   const environment = { get: (name: string) => env[name], toObject: () => ({ ...env }) };

@@ -4,6 +4,7 @@
  * @module
  */
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts";
+import type { PlaneRecord, ServedPlanes } from "../../runtime/door/door_session.ts";
 import { agentCard } from "../../runtime/door/agent_card.ts";
 import { DoorTokens } from "../../runtime/door/door_token.ts";
 import { type Listener, openListener } from "../../runtime/door/listener.ts";
@@ -24,6 +25,8 @@ export interface LocalDoorOptions {
   readonly origins?: readonly string[];
   readonly bounds?: Partial<TimeBounds>;
   readonly residue?: () => readonly ResidueItem[];
+  readonly planes?: ServedPlanes;
+  readonly recordPlane?: (record: PlaneRecord) => void;
   /** The session is not ready yet. */
   readonly waits?: boolean;
 }
@@ -88,6 +91,9 @@ export function openLocalDoor(options: LocalDoorOptions = {}): LocalDoor {
       conversation: "stateless",
       a2aCompat,
       acceptsPeers,
+      planes: options.planes ?? null,
+      containment: "advisory",
+      recordPlane: options.recordPlane ?? (() => {}),
       publicCard: () => card("public"),
       extendedCard: () => card("extended"),
     },

@@ -32,10 +32,12 @@ export async function nameServer(
   socket.on("message", (query, remote) => {
     const labels: string[] = [];
     let at = 12;
-    while (query[at]! !== 0) {
+    while (at < query.length && query[at]! !== 0) {
       labels.push(query.subarray(at + 1, at + 1 + query[at]!).toString());
       at += query[at]! + 1;
     }
+    // No question that it could be asked.
+    if (at + 5 > query.length) return;
     const type = query.readUInt16BE(at + 1);
     const name = labels.join(".").toLowerCase();
     asked.push(`${name} ${TYPES[type] ?? type}`);

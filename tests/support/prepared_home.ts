@@ -51,6 +51,19 @@ const PROBE_SCHEMA = `description: Does one operation\ninput_schema: ${
   })
 }\n`;
 
+/** The hooks of the tests: one component under several contracts, by name. */
+const HOOKS: Readonly<Record<string, string>> = {
+  "hook-all": "",
+  "hook-async": "execution_mode: async\n",
+  "hook-stage": "binding: on-stage\ncommit_policy: write-manifests\n",
+  "hook-seed": "binding: on-task-start\ncommit_policy: seed-context\n",
+  "hook-tool": "binding: on-tool-call\ncommit_policy: deny\n",
+  "hook-shell": "binding: on-shell\ncommit_policy: deny\n",
+  "hook-compact": "binding: on-compaction\ncommit_policy: replace-context\n",
+  "hook-reopen": "binding: on-task-end\ncommit_policy: reopen-task\n",
+  "hook-wrong": "binding: on-session-end\ncommit_policy: deny\n",
+};
+
 /** What the native tool of the tests does: it plays the shell text its call brings. */
 const NATIVE_PROBE = `#!/bin/sh
 # The call arrives as {"data":"{\\"script\\":\\"…\\"}",…}; the text holds nothing that JSON would escape.
@@ -97,7 +110,21 @@ async function testArtifacts(): Promise<Map<string, Uint8Array<ArrayBuffer>>> {
   const tool = (name: string, wasm: Uint8Array) =>
     packedArtifact({ name, runtime: "tool", manifest: PROBE_SCHEMA, files: { "capsule.wasm": wasm } });
   const trap = await textTool("unreachable");
+  const hook = await component("probe_hook", "hook");
+  const hooks: [string, Uint8Array<ArrayBuffer>][] = [];
+  for (const [name, contract] of Object.entries(HOOKS)) {
+    const manifest = `${UPSTREAM_AUTH}${contract}`;
+    hooks.push([
+      `${name}-1.0.0.mur.zip`,
+      await packedArtifact({ name, runtime: "hook", manifest, files: { "capsule.wasm": hook } }),
+    ]);
+  }
+  hooks.push([
+    "hook-none-1.0.0.mur.zip",
+    await packedArtifact({ name: "hook-none", runtime: "hook", files: { "capsule.wasm": trap } }),
+  ]);
   return new Map([
+    ...hooks,
     ["program-driver-1.0.0.mur.zip", await driver("program-driver", await component("program_driver", "tool"))],
     ["trap-driver-1.0.0.mur.zip", await driver("trap-driver", trap)],
     ["probe-tool-1.0.0.mur.zip", await tool("probe-tool", await component("probe_tool", "tool"))],

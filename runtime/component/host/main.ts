@@ -8,7 +8,7 @@
 import { type Message, MessageType } from "../frames.ts";
 import { bindFilesystem } from "./filesystem.ts";
 import { bindHttp, resetHttp } from "./http.ts";
-import { loadComponent, type LoadedComponent, runCall } from "./instance.ts";
+import { callInstance, loadComponent, type LoadedComponent, openInstance, runCall } from "./instance.ts";
 import { Pipe, PipeClosed } from "./pipe.ts";
 import { bindStreams } from "./streams.ts";
 
@@ -30,6 +30,7 @@ function serve(): void {
   bindHttp(pipe);
   const modules = new Map<string, WebAssembly.Module>();
   const components = new Map<string, LoadedComponent>();
+  let kept: ReturnType<typeof openInstance> = null;
   const decoder = new TextDecoder();
   pipe.send(MessageType.ready, 0);
 
@@ -48,6 +49,12 @@ function serve(): void {
         runCall(pipe, components.get(message.header.key as string)!, message);
         pipe.reset();
         resetHttp();
+        break;
+      case MessageType.open:
+        kept = openInstance(pipe, components.get(message.header.key as string)!, message);
+        break;
+      case MessageType.callKept:
+        callInstance(pipe, kept!, message);
         break;
       case MessageType.sync:
         pipe.send(MessageType.loaded, 0);

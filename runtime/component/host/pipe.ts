@@ -113,6 +113,11 @@ export class Pipe {
   /** Forgets the streams and timers of the instance that ended. */
   reset(): void {
     this.#handlers.clear();
+    this.forgetTimer();
+  }
+
+  /** The runtime ends a timer with the call that asked for it; an instance that stays asks anew. */
+  forgetTimer(): void {
     this.#timer = null;
   }
 

@@ -90,7 +90,7 @@ function withTempDirectory<T>(work: (directory: string) => Promise<T>): Promise<
  * `wasi:io` is linked under a stand-in version and renamed in the finished component: the QuickJS runtime can't share
  * the resources of its own import with `wasi:http` otherwise.
  */
-export function javascriptGuest(role: "tool" | "capsule", source: string): Promise<Uint8Array<ArrayBuffer>> {
+export function javascriptGuest(role: "tool" | "capsule" | "hook", source: string): Promise<Uint8Array<ArrayBuffer>> {
   return withTempDirectory(async (directory) => {
     const root = Deno.readTextFileSync(new URL("murmur-typescript-guest/package.wit", WIT));
     layOut(directory, root, true);

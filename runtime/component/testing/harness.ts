@@ -33,6 +33,20 @@ export const LIMITS: ComponentLimits = {
 export const NO_HTTP: OutgoingHttp = (request) =>
   Promise.reject(new OutgoingHttpError("HTTP-request-denied", `not allowed: ${request.url.host}`));
 
+/** A harness whose host processes do what a name says (`hostile_host.ts`). */
+export function hostileHarness(behaviour: string, componentHostStart = 20_000): Harness {
+  return new Harness({
+    bounds: { componentIdle: 30_000, componentHostStart },
+    startOverride: (memoryBytes) => ({
+      command: Deno.execPath(),
+      args: ["run", "--quiet", "--no-lock", "-A", new URL("./hostile_host.ts", import.meta.url).href, behaviour],
+      env: { DENO_DIR: Deno.env.get("DENO_DIR") ?? "", HOME: Deno.env.get("HOME") ?? "", PATH: "" },
+      preamble: null,
+      memoryBytes,
+    }),
+  });
+}
+
 /** A runtime with a home and a work folder of its own. */
 export class Harness implements AsyncDisposable {
   readonly directory: string;

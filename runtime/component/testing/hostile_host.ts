@@ -45,7 +45,7 @@ const result = (header: Header, body: unknown = RESULT) =>
 
 if (behaviour !== "silent") send(MessageType.ready);
 if (behaviour === "early-frame") send(MessageType.chunk, 0, { kind: "text" }, text("x"));
-receive(MessageType.call);
+receive(behaviour.startsWith("hook-") ? MessageType.open : MessageType.call);
 
 const enter = () => send(MessageType.entered);
 const behaviours: Record<string, () => void> = {
@@ -145,5 +145,52 @@ const behaviours: Record<string, () => void> = {
     send(MessageType.chunk, 0, { kind: "text" }, text("late"));
   },
 };
+/** Opens an instance as it must, then waits for a call of it. */
+const opened = () => {
+  enter();
+  result(OK, ["onToolCall"]);
+  receive(MessageType.callKept);
+};
+const hookBehaviours: Record<string, () => void> = {
+  "hook-list-of-numbers": () => {
+    enter();
+    result(OK, [1, 2]);
+  },
+  "hook-no-list": () => {
+    enter();
+    result(OK, { onToolCall: true });
+  },
+  "hook-answers-unentered": () => {
+    opened();
+    result(OK, { ok: { tag: "none" } });
+  },
+  "hook-answers-unasked": () => {
+    enter();
+    result(OK, ["onToolCall"]);
+    result(OK, { ok: { tag: "none" } });
+  },
+  "hook-answers-twice": () => {
+    opened();
+    enter();
+    result(OK, { ok: { tag: "deny", val: "no" } });
+    result(OK, { ok: { tag: "none" } });
+  },
+  "hook-asks-unknown": () => {
+    opened();
+    enter();
+    send(MessageType.request, 1, { op: "read-secrets" }, text("{}"));
+  },
+  "hook-no-json": () => {
+    opened();
+    enter();
+    send(MessageType.result, 0, OK, text("none"));
+  },
+  "hook-dies": () => {
+    opened();
+    enter();
+    Deno.exit(0);
+  },
+};
 behaviours[behaviour]?.();
+hookBehaviours[behaviour]?.();
 receive(0);

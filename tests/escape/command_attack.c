@@ -4,17 +4,21 @@
  * and without containment.
  *
  *   command_attack <outside> <work> <scratch> <pid outside> <tcp port> <udp port> <abstract name> <dynamic loader>
- *                  <key>
+ *                  <key> <terminal>
+ *   command_attack be-target <outside> <key>
  *
- * `outside` and `work` are directories with the files that prepare() of the test makes; `scratch` is another writable
- * one. Without arguments it ends at once with status 0: it is also the program that attempts execute. With `make` or
- * `remove` and a key it makes or removes the shared memory and the queue that two of them reach for.
+ * `outside` and `work` are directories with the files that the test makes; `scratch` is another writable one. Without
+ * arguments it ends at once with status 0: it is also the program that attempts execute. As a target it holds what they
+ * reach for beside files: a socket for datagrams, a terminal, System V memory, semaphores and a queue, a POSIX queue.
+ * Its first line is the terminal's path; then a line for each message that arrived. It ends with its standard input.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +32,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -36,9 +41,11 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
-static const char *outside, *work, *scratch, *abstract_name, *loader;
+static const char *outside, *work, *scratch, *abstract_name, *loader, *terminal;
 static pid_t other;
 static key_t memory_key;
 static int tcp_port, udp_port;
@@ -156,6 +163,120 @@ static long by_handle(void) {
   return open_by_handle_at(directory, &place.handle, O_RDONLY);
 }
 
+static long rename_exchange(void) {
+  return syscall(SYS_renameat2, AT_FDCWD, in(outside, "exchanged"), AT_FDCWD, in(work, "exchanged"), 2);
+}
+static long unnamed_outside(void) { return open(outside, O_TMPFILE | O_WRONLY, 0600); }
+static long unnamed_linked(void) {
+  int fd = open(work, O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0) return -1;
+  return linkat(AT_FDCWD, in("/proc/self/fd", (char[]){(char)('0' + fd), 0}), AT_FDCWD, in(outside, "linked"),
+                AT_SYMLINK_FOLLOW);
+}
+/* By a descriptor that nothing asked a right for. */
+static long chown_by_path(void) {
+  int fd = open(in(outside, "victim"), O_PATH);
+  return fd < 0 ? -1 : fchownat(fd, "", geteuid(), getegid(), AT_EMPTY_PATH);
+}
+static long chmod_by_path(void) {
+  int fd = open(in(outside, "victim"), O_PATH);
+  return fd < 0 ? -1 : syscall(452, fd, "", 0644, AT_EMPTY_PATH);
+}
+static long access_list(void) {
+  static const unsigned char list[] = {2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 4, 0, 4, 0, 255, 255, 255, 255,
+                                       32, 0, 4, 0, 255, 255, 255, 255};
+  return setxattr(in(outside, "victim"), "system.posix_acl_access", list, sizeof list, 0);
+}
+static long xattr_at(void) {
+  struct {
+    uint64_t value;
+    uint32_t size, flags;
+  } arguments = {(uint64_t)(uintptr_t)"y", 1, 0};
+  return syscall(463, AT_FDCWD, in(outside, "victim"), 0, "user.x", &arguments, sizeof arguments);
+}
+static long descriptor_of_other(void) { return open(of_other("fd/2"), O_WRONLY); }
+static long folder_of_other(void) { return open(of_other("cwd/."), O_RDONLY | O_DIRECTORY); }
+static long spare_other(void) { return open(of_other("oom_score_adj"), O_WRONLY); }
+
+/* What runs with its owner's rights, whoever starts it, would outlive every wall. */
+static long has_bits(const char *path, unsigned bits) {
+  struct stat made;
+  int found = stat(path, &made);
+  unlink(path);
+  return found != 0 ? -1 : (made.st_mode & bits) != 0 ? 0 : refused(EINVAL);
+}
+static const char *own_file(const char *name) {
+  const char *path = in(work, name);
+  int fd = open(path, O_WRONLY | O_CREAT, 0755);
+  if (fd >= 0) close(fd);
+  return path;
+}
+static long setuid_chmod(void) {
+  const char *path = own_file("setuid-1");
+  return chmod(path, 04755) != 0 ? -1 : has_bits(path, S_ISUID);
+}
+static long setgid_fchmod(void) {
+  const char *path = own_file("setuid-2");
+  int fd = open(path, O_RDONLY);
+  return fchmod(fd, 02755) != 0 ? -1 : has_bits(path, S_ISGID);
+}
+static long setuid_fchmodat(void) {
+  const char *path = own_file("setuid-3");
+  return syscall(SYS_fchmodat, AT_FDCWD, path, 04755) != 0 ? -1 : has_bits(path, S_ISUID);
+}
+static long setuid_fchmodat2(void) {
+  const char *path = own_file("setuid-4");
+  return syscall(452, AT_FDCWD, path, 04755, 0) != 0 ? -1 : has_bits(path, S_ISUID);
+}
+static long setuid_open(void) {
+  const char *path = in(work, "setuid-5");
+  return syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT, 04755) < 0 ? -1 : has_bits(path, S_ISUID);
+}
+static long setuid_openat2(void) {
+  const char *path = in(work, "setuid-6");
+  struct {
+    uint64_t flags, mode, resolve;
+  } how = {O_WRONLY | O_CREAT, 04755, 0};
+  return syscall(437, AT_FDCWD, path, &how, sizeof how) < 0 ? -1 : has_bits(path, S_ISUID);
+}
+static long setuid_mknod(void) {
+  const char *path = in(work, "setuid-7");
+  return mknod(path, S_IFREG | 04755, 0) != 0 ? -1 : has_bits(path, S_ISUID);
+}
+static long setuid_unnamed(void) {
+  const char *path = in(work, "setuid-8");
+  int fd = open(work, O_TMPFILE | O_WRONLY, 04755);
+  if (fd < 0) return -1;
+  if (linkat(AT_FDCWD, in("/proc/self/fd", (char[]){(char)('0' + fd), 0}), AT_FDCWD, path, AT_SYMLINK_FOLLOW) != 0) {
+    return -1;
+  }
+  return has_bits(path, S_ISUID);
+}
+static long file_capability(void) {
+  static const unsigned char all[20] = {1, 0, 0, 2, 255, 255, 255, 255};
+  const char *path = own_file("capable");
+  long result = setxattr(path, "security.capability", all, sizeof all, 0);
+  unlink(path);
+  return result;
+}
+
+static long write_terminal(void) {
+  int fd = open(terminal, O_WRONLY | O_NOCTTY);
+  return fd < 0 ? -1 : write(fd, "typed\n", 6);
+}
+static long use_device(void) { return open(in(outside, "device"), O_RDWR); }
+static long kernel_messages(void) { return open("/dev/kmsg", O_WRONLY); }
+static long virtual_machine(void) { return open("/dev/kvm", O_RDWR); }
+static long tunnel(void) { return open("/dev/net/tun", O_RDWR); }
+static long user_file_system(void) { return open("/dev/fuse", O_RDWR); }
+static long any_disk(void) {
+  static const char *const disks[] = {"/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0", "/dev/ram0"};
+  for (size_t i = 0; i < sizeof disks / sizeof disks[0]; i++) {
+    if (open(disks[i], O_RDWR) >= 0) return 0;
+  }
+  return -1;
+}
+
 static long kernel_setting(void) { return open("/proc/sys/kernel/core_pattern", O_WRONLY); }
 static long kernel_trigger(void) { return open("/proc/sysrq-trigger", O_WRONLY); }
 static long kernel_object(void) { return open("/sys/kernel/uevent_helper", O_WRONLY); }
@@ -222,6 +343,62 @@ static long limit_other(void) {
   struct rlimit limit;
   return prlimit(other, RLIMIT_NOFILE, NULL, &limit);
 }
+static long signal_by_pidfd(void) {
+  int fd = (int)syscall(434, other, 0);
+  return fd < 0 ? -1 : syscall(424, fd, 0, NULL, 0);
+}
+/* The kernel sends a signal of one's choice to the owner of a pipe. */
+static long signal_by_pipe(void) {
+  int ends[2];
+  if (pipe(ends) != 0 || fcntl(ends[0], F_SETSIG, SIGCONT) != 0) return -1;
+  return fcntl(ends[0], F_SETOWN, other);
+}
+static long advise_other(void) {
+  char byte;
+  struct iovec range = {&byte, 1};
+  long result = syscall(440, syscall(434, other, 0), &range, 1, 20, 0);
+  return result < 0 && (errno == EINVAL || errno == ENOMEM) ? 0 : result;
+}
+static long release_other(void) {
+  long result = syscall(448, syscall(434, other, 0), 0);
+  return result < 0 && errno == EINVAL ? 0 : result;
+}
+static long disk_class_of_other(void) { return syscall(SYS_ioprio_set, 1, other, 2 << 13 | 6); }
+static long trace_child(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  long result = ptrace(PTRACE_SEIZE, child, NULL, NULL);
+  int error = errno;
+  kill(child, SIGKILL);
+  return result < 0 ? refused(error) : 0;
+}
+static long write_child(void) {
+  static char byte;
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  struct iovec range = {&byte, 1};
+  long result = process_vm_writev(child, &range, 1, &range, 1, 0);
+  int error = errno;
+  kill(child, SIGKILL);
+  return result < 0 ? refused(error) : 0;
+}
+/* With a limit of 1 the kernel dumps nothing; with 0 it still starts a handler that the host's pattern names. */
+static long dump_core(void) {
+  struct rlimit limit = {0, 0};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return -1;
+  const struct rlimit wanted[] = {{limit.rlim_max, limit.rlim_max}, {0, 0}};
+  for (int i = 0; i < 2; i++) {
+    (void)setrlimit(RLIMIT_CORE, &wanted[i]);
+    if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur != 1) return 0;
+  }
+  return refused(EPERM);
+}
 static long nice_other(void) { return setpriority(PRIO_PROCESS, (id_t)other, 5); }
 static long pin_other(void) {
   cpu_set_t set;
@@ -275,6 +452,62 @@ static long restart(void) { return reached(syscall(SYS_reboot, 1, 2, 3, NULL)); 
 static long swap(void) { return reached(syscall(SYS_swapoff, "/nothing-here")); }
 static long quota(void) { return reached(syscall(SYS_quotactl, 0, NULL, 0, NULL)); }
 static long filter_more(void) { return reached(syscall(SYS_seccomp, 2, 0, NULL)); }
+static long foreign_calls(void) {
+#if defined(__x86_64__)
+  /* The calls of 32-bit programs have numbers of their own: 20 is getpid. */
+  long result;
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
+  return result == getpid() ? 0 : refused(ENOSYS);
+#else
+  return refused(ENOSYS);
+#endif
+}
+static long short_pointers(void) { return syscall(0x40000000 + SYS_getpid); }
+static long mount_state(void) { return reached(syscall(457, NULL, NULL, 0, 0)); }
+static long mount_list(void) { return reached(syscall(458, NULL, NULL, 0, 0)); }
+static long move_mounts(void) { return reached(syscall(429, -1, "", -1, "", 0)); }
+static long pick_mount(void) { return reached(syscall(433, AT_FDCWD, "/nothing-here", 0)); }
+static long copy_mounts_with(void) { return reached(syscall(467, AT_FDCWD, "/nothing-here", 1, NULL, 0)); }
+static long unshare_time(void) { return unshare(0x80); }
+static long unshare_groups(void) { return unshare(CLONE_NEWCGROUP); }
+static long secret_memory(void) { return reached(syscall(447, 0)); }
+static long io_uring_more(void) {
+  return reached(syscall(426, -1, 0, 0, 0, NULL, 0)) == 0 || reached(syscall(427, -1, 0, NULL, 0)) == 0 ? 0 : -1;
+}
+static long request_key_of(void) { return reached(syscall(SYS_request_key, "user", "mur-attack", NULL, -3)); }
+static long mark_files(void) { return reached(syscall(SYS_fanotify_mark, -1, 0, 0, 0, NULL)); }
+static long quota_by_descriptor(void) { return reached(syscall(443, -1, 0, 0, NULL)); }
+static long hang_up(void) { return syscall(SYS_vhangup); }
+static long account(void) { return reached(syscall(SYS_acct, "/nothing-here")); }
+static long change_segments(void) {
+#if defined(__x86_64__)
+  return reached(syscall(SYS_modify_ldt, 0, NULL, 0));
+#else
+  return refused(ENOSYS);
+#endif
+}
+static long raise_capabilities(void) {
+  struct {
+    uint32_t version;
+    int pid;
+  } header = {0x20080522, 0};
+  struct {
+    uint32_t effective, permitted, inheritable;
+  } sets[2] = {{1u << 21, 1u << 21, 0}, {0, 0, 0}};
+  return syscall(SYS_capset, &header, sets);
+}
+static long keep_capabilities(void) { return prctl(PR_SET_SECUREBITS, 1, 0, 0, 0); }
+static long leave_groups(void) {
+  gid_t none = 0;
+  return syscall(SYS_setgroups, 0, &none);
+}
+static long semaphores(void) { return semget(memory_key, 1, 0); }
+static long posix_queue(void) {
+  char name[64];
+  snprintf(name, sizeof name, "/mur-attack-%d", memory_key);
+  return mq_open(name, O_RDWR | O_NONBLOCK);
+}
+
 static long host_name(void) {
   char name[65];
   return gethostname(name, sizeof name) != 0 ? -1 : sethostname(name, strlen(name));
@@ -302,6 +535,90 @@ static long socket_packet(void) { return socket_of(AF_PACKET, SOCK_RAW); }
 static long socket_raw(void) { return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP); }
 static long socket_crypto(void) { return socket_of(38, SOCK_SEQPACKET); }
 static long socket_virtual(void) { return socket_of(40, SOCK_STREAM); }
+/* None of the families that a program needs. */
+static long socket_families(void) {
+  static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET};
+  for (int family = 0; family < 64; family++) {
+    if (family == AF_UNIX || family == AF_INET || family == AF_INET6) continue;
+    for (int i = 0; i < 4; i++) {
+      if (socket_of(family, types[i]) >= 0) return 0;
+    }
+  }
+  return -1;
+}
+/* Protocols of the Internet that are neither TCP nor UDP. */
+static long socket_protocols(void) {
+  static const int protocols[] = {IPPROTO_ICMP, IPPROTO_DCCP, IPPROTO_SCTP, IPPROTO_UDPLITE, 115, 262};
+  for (size_t i = 0; i < sizeof protocols / sizeof protocols[0]; i++) {
+    for (int type = 1; type < 7; type++) {
+      if (socket(AF_INET, type, protocols[i]) >= 0 || socket(AF_INET6, type, protocols[i]) >= 0) return 0;
+    }
+  }
+  return -1;
+}
+static long socket_raw_6(void) { return socket(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6); }
+static long mark_packets(void) {
+  int mark = 1;
+  return setsockopt(socket_of(AF_INET, SOCK_STREAM), SOL_SOCKET, SO_MARK, &mark, sizeof mark);
+}
+static long bind_low_port(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(97)};
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  return fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof address);
+}
+/* A pair is connected to itself; one for datagrams goes on to be told who to send to. */
+static int half_of_pair(int type) {
+  int ends[2];
+  return socketpair(AF_UNIX, type, 0, ends) != 0 ? -1 : ends[0];
+}
+static struct sockaddr_un address_of(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  return address;
+}
+static long datagram_connect(void) {
+  struct sockaddr_un address = address_of(in(outside, "datagrams"));
+  int fd = half_of_pair(SOCK_DGRAM);
+  return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&address, sizeof address);
+}
+static long datagram_send(void) {
+  struct sockaddr_un address = address_of(in(outside, "datagrams"));
+  int fd = half_of_pair(SOCK_DGRAM);
+  return fd < 0 ? -1 : sendto(fd, "by-name", 7, 0, (struct sockaddr *)&address, sizeof address);
+}
+static long datagram_send_raw(void) {
+  struct sockaddr_un address = address_of(in(outside, "datagrams"));
+  struct iovec text = {"by-raw", 6};
+  struct msghdr message = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &text, .msg_iovlen = 1};
+  int fd = half_of_pair(SOCK_RAW);
+  return fd < 0 ? -1 : sendmsg(fd, &message, 0);
+}
+static long datagram_bind(void) {
+  struct sockaddr_un address = address_of(in(work, "bound"));
+  int fd = half_of_pair(SOCK_DGRAM);
+  return fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof address);
+}
+static long pair_families(void) {
+  int ends[2];
+  for (int family = 2; family < 64; family++) {
+    for (int type = 1; type < 6; type++) {
+      if (socketpair(family, type, 0, ends) == 0) return 0;
+    }
+  }
+  return -1;
+}
+static long be_another(void) {
+  struct ucred wrong = {other, geteuid(), getegid()};
+  char data[CMSG_SPACE(sizeof wrong)];
+  struct iovec text = {"x", 1};
+  struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = data, .msg_controllen = sizeof data};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_CREDENTIALS;
+  header->cmsg_len = CMSG_LEN(sizeof wrong);
+  memcpy(CMSG_DATA(header), &wrong, sizeof wrong);
+  return sendmsg(half_of_pair(SOCK_STREAM), &message, MSG_NOSIGNAL);
+}
 static long connect_unix(const char *name, int is_abstract) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path + is_abstract, sizeof address.sun_path - 1, "%s", name);
@@ -374,24 +691,59 @@ static const struct {
     ATTEMPT(raise_priority), ATTEMPT(socket_unix), ATTEMPT(socket_netlink), ATTEMPT(socket_packet),
     ATTEMPT(socket_raw), ATTEMPT(socket_crypto), ATTEMPT(socket_virtual), ATTEMPT(connect_path),
     ATTEMPT(connect_abstract), ATTEMPT(connect_loopback), ATTEMPT(send_datagram), ATTEMPT(loopback_down),
+    ATTEMPT(rename_exchange), ATTEMPT(unnamed_outside), ATTEMPT(unnamed_linked), ATTEMPT(chown_by_path),
+    ATTEMPT(chmod_by_path), ATTEMPT(access_list), ATTEMPT(xattr_at), ATTEMPT(descriptor_of_other),
+    ATTEMPT(folder_of_other), ATTEMPT(spare_other), ATTEMPT(setuid_chmod), ATTEMPT(setgid_fchmod),
+    ATTEMPT(setuid_fchmodat), ATTEMPT(setuid_fchmodat2), ATTEMPT(setuid_open), ATTEMPT(setuid_openat2),
+    ATTEMPT(setuid_mknod), ATTEMPT(setuid_unnamed), ATTEMPT(file_capability), ATTEMPT(write_terminal),
+    ATTEMPT(use_device), ATTEMPT(kernel_messages), ATTEMPT(virtual_machine), ATTEMPT(tunnel),
+    ATTEMPT(user_file_system), ATTEMPT(any_disk), ATTEMPT(signal_by_pidfd), ATTEMPT(signal_by_pipe),
+    ATTEMPT(advise_other), ATTEMPT(release_other), ATTEMPT(disk_class_of_other), ATTEMPT(trace_child),
+    ATTEMPT(write_child), ATTEMPT(dump_core), ATTEMPT(foreign_calls), ATTEMPT(short_pointers), ATTEMPT(mount_state),
+    ATTEMPT(mount_list), ATTEMPT(move_mounts), ATTEMPT(pick_mount), ATTEMPT(copy_mounts_with), ATTEMPT(unshare_time),
+    ATTEMPT(unshare_groups), ATTEMPT(secret_memory), ATTEMPT(io_uring_more), ATTEMPT(request_key_of),
+    ATTEMPT(mark_files), ATTEMPT(quota_by_descriptor), ATTEMPT(hang_up), ATTEMPT(account), ATTEMPT(change_segments),
+    ATTEMPT(raise_capabilities), ATTEMPT(keep_capabilities), ATTEMPT(leave_groups), ATTEMPT(semaphores),
+    ATTEMPT(posix_queue), ATTEMPT(socket_families), ATTEMPT(socket_protocols), ATTEMPT(socket_raw_6),
+    ATTEMPT(mark_packets), ATTEMPT(bind_low_port), ATTEMPT(datagram_connect), ATTEMPT(datagram_send),
+    ATTEMPT(datagram_send_raw), ATTEMPT(datagram_bind), ATTEMPT(pair_families), ATTEMPT(be_another),
 };
 
-/* What the attempts on shared memory and queues reach for; `make` or `remove`. */
-static int make_shared(const char *what, key_t key) {
-  if (strcmp(what, "make") == 0) {
-    return shmget(key, 4096, IPC_CREAT | 0600) >= 0 && msgget(key, IPC_CREAT | 0600) >= 0 ? 0 : 1;
+/* Whoever the attempts must not reach: see above. */
+static int be_target(const char *directory, key_t key) {
+  struct sockaddr_un address = address_of(in(directory, "datagrams"));
+  int datagrams = socket(AF_UNIX, SOCK_DGRAM, 0), control = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+  char queue_name[64];
+  snprintf(queue_name, sizeof queue_name, "/mur-attack-%d", key);
+  int memory = shmget(key, 4096, IPC_CREAT | 0600), queue = msgget(key, IPC_CREAT | 0600);
+  int set = semget(key, 1, IPC_CREAT | 0600);
+  mqd_t named = mq_open(queue_name, O_RDWR | O_CREAT, 0600, NULL);
+  if (bind(datagrams, (struct sockaddr *)&address, sizeof address) != 0) return 1;
+  if (control < 0 || grantpt(control) != 0 || unlockpt(control) != 0 || memory < 0 || queue < 0 || set < 0) return 1;
+  puts(ptsname(control));
+  struct pollfd polled[] = {{0, POLLIN, 0}, {datagrams, POLLIN, 0}, {control, POLLIN, 0}};
+  while (poll(polled, 3, -1) > 0 && polled[0].revents == 0) {
+    char text[64];
+    for (int i = 1; i < 3; i++) {
+      ssize_t length = polled[i].revents & POLLIN ? read(polled[i].fd, text, sizeof text - 1) : 0;
+      if (length > 0) printf("%.*s\n", (int)length, text);
+      /* Nobody has the other end of a terminal open. */
+      else if (polled[i].revents & POLLHUP) nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
   }
-  shmctl(shmget(key, 0, 0), IPC_RMID, NULL);
-  msgctl(msgget(key, 0), IPC_RMID, NULL);
+  shmctl(memory, IPC_RMID, NULL);
+  msgctl(queue, IPC_RMID, NULL);
+  semctl(set, 0, IPC_RMID);
+  if (named >= 0) mq_unlink(queue_name);
   return 0;
 }
 
 int main(int argc, char **argv) {
+  setvbuf(stdout, NULL, _IOLBF, 0);
   /* Started by the attempts to execute it. */
   if (argc == 1) return 0;
-  if (argc == 3) return make_shared(argv[1], (key_t)atoi(argv[2]));
-  if (argc != 10) return 2;
-  memory_key = (key_t)atoi(argv[9]);
+  if (argc == 4 && strcmp(argv[1], "be-target") == 0) return be_target(argv[2], (key_t)atoi(argv[3]));
+  if (argc != 11) return 2;
   outside = argv[1];
   work = argv[2];
   scratch = argv[3];
@@ -400,7 +752,8 @@ int main(int argc, char **argv) {
   udp_port = atoi(argv[6]);
   abstract_name = argv[7];
   loader = argv[8];
-  setvbuf(stdout, NULL, _IOLBF, 0);
+  memory_key = (key_t)atoi(argv[9]);
+  terminal = argv[10];
   for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
     pid_t child = fork();
     if (child == 0) {

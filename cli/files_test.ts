@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { writeRunningRecord } from "../base/write_running_record.ts";
+import { ownStartToken } from "../base/process_identity.ts";
+import { PlaneEndpoint } from "../runtime/door/plane_endpoint.ts";
+import { testContext, withTempDir } from "../tests/support/cli_context.ts";
+import { type ExportFolder, exportFolder } from "../tests/support/export_folder.ts";
+import { openLocalDoor } from "../tests/support/local_door.ts";
+import { main } from "./main.ts";
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+interface Ran {
+  readonly status: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs `mur files @1 …` against a real door with a real operator plane. */
+async function withPlane(
+  work: (run: (...args: string[]) => Promise<Ran>, folder: ExportFolder, directory: string) => Promise<void>,
+  { declared = true, credentials }: { readonly declared?: boolean; readonly credentials?: Record<string, string[]> } =
+    {},
+): Promise<void> {
+  using folder = exportFolder();
+  await withTempDir(async (directory) => {
+    await using door = openLocalDoor({
+      ...(credentials === undefined ? {} : { credentials }),
+      ...(declared
+        ? {
+          planes: new PlaneEndpoint({
+            operator: folder.plane("followed-inside", 1_000),
+            peer: null,
+            record: () => {},
+            stallMs: 5_000,
+            roomMs: 5_000,
+          }),
+        }
+        : {}),
+    });
+    Deno.mkdirSync(`${directory}/.murmur/running`, { recursive: true });
+    writeRunningRecord(`${directory}/.murmur/running`, {
+      session_id: door.sessionId,
+      url: `localhost:${door.port}`,
+      pid: Deno.pid,
+      process_start: ownStartToken(),
+      capsule_name: "probe",
+      capsule_version: "0.1.0",
+      workdir: folder.work,
+      records_dir: directory,
+      outlives_launcher: false,
+      started_at: new Date().toISOString(),
+      ...(door.tokens === null ? {} : { door_token: door.tokens.operator() }),
+    });
+    await work(
+      async (...args) => {
+        const context = testContext(directory, { HOME: directory });
+        const status = await main(["files", ...args], context);
+        return { status, out: context.out(), err: context.err() };
+      },
+      folder,
+      directory,
+    );
+  });
+}
+
+Deno.test("files are listed as a table, or as the plane's own object", () =>
+  withPlane(async (run, { out }) => {
+    assert.deepEqual(await run("@1"), { status: 0, out: "PATH  SIZE  MODIFIED  SHA256\n", err: "" });
+    Deno.mkdirSync(`${out}/dir`);
+    Deno.writeTextFileSync(`${out}/dir/b.txt`, "hello");
+    Deno.writeTextFileSync(`${out}/a\x1b[2J`, "");
+    Deno.utimeSync(`${out}/dir/b.txt`, 0, 1_787_577_327);
+    Deno.utimeSync(`${out}/a\x1b[2J`, 0, 1_787_577_327);
+    assert.equal(
+      (await run("@1")).out,
+      `PATH       SIZE  MODIFIED              SHA256\n` +
+        `a [2J      0     2026-08-24T13:15:27Z  ${sha256("").slice(0, 12)}\n` +
+        `dir/b.txt  5     2026-08-24T13:15:27Z  ${sha256("hello").slice(0, 12)}\n`,
+    );
+    const listing = JSON.parse((await run("@1", "--json")).out);
+    assert.deepEqual([listing.root, listing.entries[1].path, listing.generation], ["out/", "dir/b.txt", 7]);
+  }));
+
+Deno.test("a file goes to stdout, or whole to a file beside nothing else", () =>
+  withPlane(async (run, { out }, directory) => {
+    Deno.mkdirSync(`${out}/dir`);
+    Deno.writeTextFileSync(`${out}/dir/100% ä?.txt`, "hello");
+    assert.deepEqual(await run("@1", "dir/100% ä?.txt"), { status: 0, out: "hello", err: "" });
+    Deno.writeTextFileSync(`${directory}/copy`, "older and longer");
+    assert.deepEqual(await run("@1", "dir/100% ä?.txt", "-o", "copy"), { status: 0, out: "", err: "" });
+    assert.equal(Deno.readTextFileSync(`${directory}/copy`), "hello");
+    const json = await run("@1", "dir/100% ä?.txt", "-o", `${directory}/other`, "--json");
+    const { mtime_ms, ...told } = JSON.parse(json.out);
+    assert.deepEqual(told, {
+      path: "dir/100% ä?.txt",
+      output: `${directory}/other`,
+      size_bytes: 5,
+      sha256: sha256("hello"),
+      generation: 7,
+      containment_achieved: "sealed",
+    });
+    assert.equal(mtime_ms, Deno.statSync(`${out}/dir/100% ä?.txt`).mtime!.getTime());
+    assert.deepEqual([...Deno.readDirSync(directory)].map(({ name }) => name).sort(), [".murmur", "copy", "other"]);
+  }));
+
+Deno.test("what the plane refuses is told with its code; nothing is written", () =>
+  withPlane(async (run, { out }, directory) => {
+    Deno.writeFileSync(`${out}/large`, new Uint8Array(1_001));
+    for (
+      const [path, error] of [
+        ["nothing", /404 not_found: /],
+        ["../secret.txt", /403 outside_root: /],
+        ["%2e%2e/secret.txt", /404 not_found: /],
+        ["/etc/passwd", /403 outside_root: /],
+        ["large", /413 too_large: /],
+      ] as const
+    ) {
+      const { status, out: shown, err } = await run("@1", path, "-o", "copy");
+      assert.deepEqual([status, shown], [1, ""]);
+      assert.match(err, /^error\[E-IO-003\]: the door of ses_[0-9a-f]+ answered /);
+      assert.match(err, error);
+    }
+    assert.deepEqual([...Deno.readDirSync(directory)].map(({ name }) => name), [".murmur"]);
+    Deno.writeTextFileSync(`${out}/f`, "x");
+    assert.match((await run("@1", "f", "-o", "no/such/folder")).err, /^error\[E-IO-001\]/);
+    assert.equal((await run("@1", "-o", "copy")).status, 2);
+    assert.equal((await run("@1", "f", "--json")).status, 2);
+    assert.match((await run("@7")).err, /^error\[E-RUN-022\]/);
+  }));
+
+Deno.test("a capsule without the plane says so; an authenticated door is opened with its record's token", async () => {
+  await withPlane(async (run) => assert.match((await run("@1")).err, /404 no_resource_plane: /), { declared: false });
+  await withPlane(async (run, { out }) => {
+    Deno.writeTextFileSync(`${out}/f`, "text");
+    assert.equal((await run("@1", "f")).out, "text");
+  }, { credentials: {} });
+});

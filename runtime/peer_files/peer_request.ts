@@ -1,0 +1,91 @@
+/**
+ * Requests to a peer's door: no redirect is followed, no variable of the environment makes them take another way, and a peer
+ * that falls silent is given up.
+ *
+ * @module
+ */
+import type { HttpClient, HttpHeaders, HttpResponse } from "../../base/http_client.ts";
+import { HttpError } from "../../base/http_error.ts";
+
+/** How a peer is asked. */
+export interface PeerRequestOptions {
+  readonly client: HttpClient;
+  readonly headers?: HttpHeaders;
+  /** Longest silence, in milliseconds. */
+  readonly silenceMs: number;
+  /** Ends the request. */
+  readonly signal: AbortSignal;
+}
+
+/** An answer whose body is read piece by piece. */
+export interface PeerResponse extends Pick<HttpResponse, "status" | "headers"> {
+  /** Leaving the loop closes the connection. @throws {HttpError} */
+  pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>, void>;
+  /** Closes the connection without reading the body. */
+  close(): Promise<void>;
+}
+
+/** Value of a field that stands there once; `null` otherwise. */
+export function singleField(headers: HttpHeaders, name: string): string | null {
+  const values = headers.filter(([each]) => each === name);
+  return values.length === 1 ? values[0]![1] : null;
+}
+
+/** Sends a `GET`. @throws {HttpError} */
+export async function getFromPeer(url: URL, options: PeerRequestOptions): Promise<PeerResponse> {
+  const { client, silenceMs, signal, headers = [] } = options;
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), silenceMs);
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), silenceMs);
+  };
+  const named = (error: unknown): unknown =>
+    silent.signal.aborted ? new HttpError("unreachable", `${url.host} was silent for ${silenceMs / 1_000} s`) : error;
+  let response: HttpResponse;
+  try {
+    response = await client.send({ method: "GET", url, headers, signal: AbortSignal.any([signal, silent.signal]) });
+  } catch (error) {
+    clearTimeout(timer);
+    throw named(error);
+  }
+  heard();
+  return {
+    status: response.status,
+    headers: response.headers,
+    async *pieces() {
+      try {
+        for await (const piece of response.body) {
+          heard();
+          yield piece as Uint8Array<ArrayBuffer>;
+        }
+      } catch (error) {
+        throw named(error);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      clearTimeout(timer);
+      await response.body.cancel().catch(() => {});
+    },
+  };
+}
+
+/** Reads a small body as text; `null` when it is longer than `maxBytes` or not UTF-8. @throws {HttpError} */
+export async function textOfPeer(response: PeerResponse, maxBytes: number): Promise<string | null> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  let length = 0;
+  try {
+    for await (const piece of response.pieces()) {
+      length += piece.length;
+      if (length > maxBytes) return null;
+      text += decoder.decode(piece, { stream: true });
+    }
+    return text + decoder.decode();
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+}
