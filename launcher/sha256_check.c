@@ -8,6 +8,7 @@ int main(int argc, char **argv) {
   struct sha256 hash;
   uint8_t digest[32], piece[4096];
   size_t length, wanted = 1;
+  (void)argc;
   (void)argv;
 #ifdef __x86_64__
   if (argc > 1) has_instructions_known = -1;
