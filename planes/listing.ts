@@ -90,11 +90,13 @@ export async function listExported(
   const files: ListedFile[] = [];
   const directories = ["."];
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+    if (slices.over && !await slices.next()) return late;
     for (const { name, kind } of entriesOf(folder.directory, directory)) {
+      // An entry that is no file costs time too, and there may be a million of them.
+      if (slices.over && !await slices.next()) return late;
       const path = directory === "." ? name : `${directory}/${name}`;
       if (kind === "directory") directories.push(path);
       if (kind !== "file" && (kind !== "symlink" || root.options.symlinks === "refused")) continue;
-      if (slices.over && !await slices.next()) return late;
       using file = openListed(folder, path, kind === "symlink");
       if (file === null) continue;
       try {
@@ -117,12 +119,12 @@ export async function listExported(
   return files.sort((a, b) => comparePaths(a.path, b.path));
 }
 
-function entriesOf(directory: RootedDir, path: string): ReturnType<RootedDir["readDir"]> {
+/** Entries of a directory, as many as can be read. */
+function* entriesOf(directory: RootedDir, path: string): ReturnType<RootedDir["entries"]> {
   try {
-    return directory.readDir(path);
+    yield* directory.entries(path);
   } catch (error) {
-    if (isRootedError(error)) return [];
-    throw error;
+    if (!isRootedError(error)) throw error;
   }
 }
 

@@ -100,6 +100,17 @@ Deno.test("a file above the limit is listed with its real size and hash; one too
   assert.ok(turns > 5, `others had ${turns} turns meanwhile`);
 });
 
+Deno.test("what is no file takes time as well: a listing of directories lets others have their turn and gives up in time", async () => {
+  using folder = exportFolder();
+  for (let i = 0; i < 500; i++) Deno.mkdirSync(`${folder.out}/${i}`);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const listed = await listExported(folder.root(), 1);
+  clearInterval(timer);
+  assert.equal("error" in listed && listed.error, "io_error");
+  assert.ok(turns > 0, "nobody else had a turn");
+});
+
 Deno.test("paths are ordered as their UTF-8 bytes are", () => {
   const encoder = new TextEncoder();
   const text = fc.string({ unit: "binary" }).filter((each) => each.isWellFormed());
