@@ -121,6 +121,8 @@ Deno.test("what the plane refuses is told with its code; nothing is written", ()
       assert.deepEqual([status, shown], [1, ""]);
       assert.match(err, /^error\[E-IO-003\]: the door of ses_[0-9a-f]+ answered /);
       assert.match(err, error);
+      // No token would help.
+      assert.doesNotMatch(err, /hint:/);
     }
     assert.deepEqual([...Deno.readDirSync(directory)].map(({ name }) => name), [".murmur"]);
     Deno.writeTextFileSync(`${out}/f`, "x");
