@@ -113,7 +113,10 @@ export async function listExported(
       if (file === null) continue;
       listed += ENTRY_LENGTH + JSON.stringify(path).length;
       if (listed > maxLength) {
-        return refusal("io_error", `the listing is longer than ${maxLength} characters: the folder holds too many files`);
+        return refusal(
+          "io_error",
+          `the listing is longer than ${maxLength} characters: the folder holds too many files`,
+        );
       }
       try {
         const { size, mtime } = file.stat();

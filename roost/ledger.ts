@@ -52,7 +52,7 @@ interface RunningSession<G> {
 }
 
 /** Entries of reservations that ended early, before they are let go of. */
-const MAX_STALE = 4_096;
+const MAX_STALE = 256;
 
 /** An approval that holds a slot. */
 interface Reservation {
@@ -83,7 +83,7 @@ export class Ledger<G> {
   /** When redeemed approvals expire. */
   readonly #redeemed = new Map<string, number>();
   /** Their ids, in the order they were redeemed. */
-  readonly #redeemedOrder = new Fifo<{ readonly id: string; readonly deadline: number }>();
+  readonly #redeemedOrder = new Fifo<string>();
   /** Sessions found when the daemon started, that have not registered since. */
   readonly #found = new Set<string>();
 
@@ -177,9 +177,9 @@ export class Ledger<G> {
     const { parent, deadline } = this.#reservations.get(approval)!;
     this.#reservations.delete(approval);
     this.#session(parent).reservations.delete(approval);
-    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(this.#redeemedOrder.shift()!.id);
+    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(this.#redeemedOrder.shift()!);
     this.#redeemed.set(approval, deadline);
-    this.#redeemedOrder.push({ id: approval, deadline });
+    this.#redeemedOrder.push(approval);
     this.#children.set(parent, (this.#children.get(parent) ?? 0) + 1);
     this.#register(id, { grants, depth, parent, reservations: new Set() });
   }
@@ -247,9 +247,9 @@ export class Ledger<G> {
       this.#running.get(reservation.parent)!.reservations.delete(next.id);
     }
     const redeemed = this.#redeemedOrder;
-    for (let next = redeemed.peek(); next !== undefined && next.deadline <= now; next = redeemed.peek()) {
+    for (let next = redeemed.peek(); next !== undefined && this.#redeemed.get(next)! <= now; next = redeemed.peek()) {
       redeemed.shift();
-      this.#redeemed.delete(next.id);
+      this.#redeemed.delete(next);
     }
   }
 }

@@ -39,7 +39,15 @@ Deno.test("a token that was split, or whose dots are written in another way, lea
   const token = mint(key, { v: 1, iss: "ses_1", p: "a", exp: 1, n: newNonce() }, "a@h:1");
   const [, payload, code] = token.split(".");
   const headless = `${payload}.${code}`;
-  for (const text of [headless, `mh1 ${headless}`, `mh1%2E${payload}%2E${code}`, `mh1\u2024${payload}\u2024${code}`, payload!]) {
+  for (
+    const text of [
+      headless,
+      `mh1 ${headless}`,
+      `mh1%2E${payload}%2E${code}`,
+      `mh1\u2024${payload}\u2024${code}`,
+      payload!,
+    ]
+  ) {
     assert.ok(!redactPeerTokens(text).includes(payload!), text);
   }
   assert.equal(redactPeerTokens(`"${headless}"`), `"<handle:${tokenId(headless)}>"`);
