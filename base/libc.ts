@@ -172,15 +172,21 @@ export function cString(text: string): CString | null {
 /**
  * Kernel calls go through the one function for all of them, in a form for each order of numbers and buffers: opening a
  * symbol takes a tenth of a millisecond or two, and a launch makes twenty kinds of calls.
+ *
+ * Numbers are of 32 bits wherever the kernel looks at no more than that or they are never negative. A parameter of 64 bits
+ * wants a `bigint`: a plain number is taken too, but the compiled code of whoever calls is thrown away at each such call and
+ * compiled again, for ever, which makes everything around it twenty times as slow.
  */
 const SYMBOLS = {
-  call: { name: "syscall", parameters: ["i64", "i64", "i64", "i64", "i64", "i64"], result: "i32" },
-  callB: { name: "syscall", parameters: ["i64", "buffer", "i64"], result: "i32" },
-  callBNB: { name: "syscall", parameters: ["i64", "buffer", "i64", "buffer", "i64", "i64"], result: "i32" },
-  callNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64"], result: "i32" },
-  callNBB: { name: "syscall", parameters: ["i64", "i64", "buffer", "buffer", "i64"], result: "i32" },
-  callNBNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "buffer", "i64"], result: "i32" },
-  callNBNNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64", "buffer"], result: "i32" },
+  call: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], result: "i32" },
+  callNL: { name: "syscall", parameters: ["i32", "i32", "i64"], result: "i32" },
+  callB: { name: "syscall", parameters: ["i32", "buffer", "i32"], result: "i32" },
+  callBNB: { name: "syscall", parameters: ["i32", "buffer", "i32", "buffer", "i32", "i32"], result: "i32" },
+  callNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32"], result: "i32" },
+  callNBNL: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i64"], result: "i32" },
+  callNBB: { name: "syscall", parameters: ["i32", "i32", "buffer", "buffer", "i32"], result: "i32" },
+  callNBNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "buffer", "i32"], result: "i32" },
+  callNBNNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32", "buffer"], result: "i32" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
   preadElsewhere: { name: "pread", parameters: ["i32", "buffer", "usize", "i64"], result: "isize", nonblocking: true },
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
@@ -193,13 +199,7 @@ const SYMBOLS = {
   errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
-/** A 64-bit parameter takes a plain number too, which costs less; none here is beyond what one holds exactly. */
-type WithNumbers<F> = F extends (...args: infer A) => infer R
-  ? (...args: { [I in keyof A]: A[I] extends bigint ? number : A[I] }) => R
-  : never;
-
-type Opened = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
-type Symbols = { readonly [Name in keyof Opened]: WithNumbers<Opened[Name]> };
+type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
 /** Each symbol is opened on its first use: opening all takes tens of milliseconds, and most programs need a few. */
 function symbolsOf(library: string): Symbols {
@@ -391,15 +391,15 @@ export class Libc {
   }
 
   pread(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.callNB(SYS.pread64, fd, buffer, buffer.length, offset));
+    return this.#result(this.#c.callNBNL(SYS.pread64, fd, buffer, buffer.length, BigInt(offset)));
   }
 
   pwrite(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.callNB(SYS.pwrite64, fd, buffer, buffer.length, offset));
+    return this.#result(this.#c.callNBNL(SYS.pwrite64, fd, buffer, buffer.length, BigInt(offset)));
   }
 
   ftruncate(fd: number, size: number): number {
-    return this.#result(this.#c.call(SYS.ftruncate, fd, size, 0, 0, 0));
+    return this.#result(this.#c.callNL(SYS.ftruncate, fd, BigInt(size)));
   }
 
   fchmod(fd: number, mode: number): number {
@@ -472,7 +472,7 @@ export class Libc {
    * @returns how many have an event; a negative value, whatever it is, when there is none to tell.
    */
   pollElsewhere(records: Uint8Array<ArrayBuffer>): Promise<number> {
-    return this.#c.pollElsewhere(records, records.length / POLL_RECORD_BYTES, -1);
+    return this.#c.pollElsewhere(records, BigInt(records.length / POLL_RECORD_BYTES), -1);
   }
 
   /**
@@ -498,7 +498,7 @@ export class Libc {
    * @returns the bytes read; a negative value when it failed, whose error number can't be told.
    */
   async preadElsewhere(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): Promise<number> {
-    return Number(await this.#c.preadElsewhere(fd, buffer, buffer.length, offset));
+    return Number(await this.#c.preadElsewhere(fd, buffer, BigInt(buffer.length), BigInt(offset)));
   }
 
   /** Waits in another thread for the end of a child, which is about to come; its wait status. */
@@ -564,7 +564,7 @@ export class Libc {
   /** Marks every descriptor from `first` on close-on-exec, so that no child inherits one (spec containment 19.11). */
   closeOnExecFrom(first: number): number {
     const CLOSE_RANGE_CLOEXEC = 4;
-    return this.#result(this.#c.call(SYS.close_range, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC, 0, 0));
+    return this.#result(this.#c.call(SYS.close_range, first, -1, CLOSE_RANGE_CLOEXEC, 0, 0));
   }
 
   getuid(): number {
