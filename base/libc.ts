@@ -186,7 +186,16 @@ const SYMBOLS = {
   callNBNL: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i64"], result: "i32" },
   callNBB: { name: "syscall", parameters: ["i32", "i32", "buffer", "buffer", "i32"], result: "i32" },
   callNBNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "buffer", "i32"], result: "i32" },
+  callNNNB: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "buffer", "i32"], result: "i32" },
   callNBNNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32", "buffer"], result: "i32" },
+  epollWait: { name: "epoll_wait", parameters: ["i32", "buffer", "i32", "i32"], result: "i32" },
+  epollWaitElsewhere: {
+    name: "epoll_wait",
+    parameters: ["i32", "buffer", "i32", "i32"],
+    result: "i32",
+    nonblocking: true,
+  },
+  strerror: { parameters: ["i32"], result: "pointer" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
   preadElsewhere: { name: "pread", parameters: ["i32", "buffer", "usize", "i64"], result: "isize", nonblocking: true },
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
@@ -224,6 +233,15 @@ const SYS = {
   close: ARM ? 57 : 3,
   pread64: ARM ? 67 : 17,
   pwrite64: ARM ? 68 : 18,
+  socket: ARM ? 198 : 41,
+  accept4: ARM ? 242 : 288,
+  shutdown: ARM ? 210 : 48,
+  bind: ARM ? 200 : 49,
+  listen: ARM ? 201 : 50,
+  getsockname: ARM ? 204 : 51,
+  setsockopt: ARM ? 208 : 54,
+  epoll_ctl: ARM ? 21 : 233,
+  epoll_create1: ARM ? 20 : 291,
   kill: ARM ? 129 : 62,
   fcntl: ARM ? 25 : 72,
   flock: ARM ? 32 : 73,
@@ -557,6 +575,87 @@ export class Libc {
     return add(actions, directory);
   }
 
+  /** A TCP socket of IPv4, close-on-exec, whose calls do not wait. */
+  tcpSocket(): number {
+    return this.#result(this.#c.call(SYS.socket, AF_INET, SOCK_STREAM | O.NONBLOCK | O.CLOEXEC, 0, 0, 0));
+  }
+
+  /** Lets a socket be bound while closed connections of the one before it linger. */
+  reuseAddress(fd: number): number {
+    const on = new Uint8Array(Int32Array.of(1).buffer);
+    return this.#result(this.#c.callNNNB(SYS.setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, on, on.length));
+  }
+
+  /** @param address A `sockaddr`. */
+  bind(fd: number, address: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.callNB(SYS.bind, fd, address, address.length, 0));
+  }
+
+  listen(fd: number, backlog: number): number {
+    return this.#result(this.#c.call(SYS.listen, fd, backlog, 0, 0, 0));
+  }
+
+  /** The address a socket is bound to, as a `sockaddr`. */
+  getsockname(fd: number, address: Uint8Array<ArrayBuffer>): number {
+    const length = new Uint8Array(Int32Array.of(address.length).buffer);
+    return this.#result(this.#c.callNBB(SYS.getsockname, fd, address, length, 0));
+  }
+
+  /** The next connection of a listening socket, close-on-exec, whose calls do not wait. */
+  accept(fd: number): number {
+    return this.#result(this.#c.call(SYS.accept4, fd, 0, 0, O.NONBLOCK | O.CLOEXEC, 0));
+  }
+
+  /** No more is written to a socket; its peer reads to the end. */
+  shutdownWrite(fd: number): number {
+    const SHUT_WR = 1;
+    return this.#result(this.#c.call(SYS.shutdown, fd, SHUT_WR, 0, 0, 0));
+  }
+
+  /** Neither is read from a socket any more; one that listens tells so to whoever waits for it. */
+  shutdownBoth(fd: number): number {
+    const SHUT_RDWR = 2;
+    return this.#result(this.#c.call(SYS.shutdown, fd, SHUT_RDWR, 0, 0, 0));
+  }
+
+  epollCreate(): number {
+    return this.#result(this.#c.call(SYS.epoll_create1, O.CLOEXEC, 0, 0, 0, 0));
+  }
+
+  /**
+   * Has a descriptor watched, or no longer.
+   *
+   * @param operation One of {@linkcode EPOLL_CTL}.
+   * @param events Bits of {@linkcode POLL}, which `epoll` shares.
+   */
+  epollControl(epoll: number, operation: number, fd: number, events: number): number {
+    EPOLL_RECORD.setUint32(0, events, true);
+    EPOLL_RECORD.setInt32(EPOLL_DATA_AT, fd, true);
+    return this.#result(this.#c.callNNNB(SYS.epoll_ctl, epoll, operation, fd, EPOLL_RECORD_ROOM, 0));
+  }
+
+  /**
+   * Waits for events of watched descriptors.
+   *
+   * @param records Room for the answer: {@linkcode EPOLL_RECORD_BYTES} each, the events at 0, the descriptor at
+   * {@linkcode EPOLL_DATA_AT}.
+   * @returns how many records were written.
+   */
+  epollWait(epoll: number, records: Uint8Array<ArrayBuffer>, timeoutMs: number): number {
+    return this.#result(this.#c.epollWait(epoll, records, records.length / EPOLL_RECORD_BYTES, timeoutMs));
+  }
+
+  /** As {@linkcode epollWait}, in another thread; a negative value, whatever it is, when there is none to tell. */
+  epollWaitElsewhere(epoll: number, records: Uint8Array<ArrayBuffer>, timeoutMs: number): Promise<number> {
+    return this.#c.epollWaitElsewhere(epoll, records, records.length / EPOLL_RECORD_BYTES, timeoutMs);
+  }
+
+  /** The system's words for an error number. */
+  errorText(errno: number): string {
+    const text = this.#c.strerror(errno);
+    return text === null ? "error" : new Deno.UnsafePointerView(text).getCString();
+  }
+
   prctl(operation: number, argument: number): number {
     return this.#result(this.#c.call(SYS.prctl, operation, argument, 0, 0, 0));
   }
@@ -583,6 +682,21 @@ export const STATX_BYTES = 256;
 
 /** Most parts of one {@linkcode Libc.writeElsewhere}. */
 export const MAX_VECTORS = 1_024;
+
+const AF_INET = 2;
+const SOCK_STREAM = 1;
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+
+/** Operations of `epoll_ctl`. */
+export const EPOLL_CTL = { ADD: 1, DEL: 2, MOD: 3 } as const;
+
+/** Size of a record of `epoll`, and where the descriptor stands in it: on x86-64 it is packed. */
+export const EPOLL_RECORD_BYTES = ARM ? 16 : 12;
+export const EPOLL_DATA_AT = ARM ? 8 : 4;
+
+const EPOLL_RECORD_ROOM = new Uint8Array(EPOLL_RECORD_BYTES);
+const EPOLL_RECORD = new DataView(EPOLL_RECORD_ROOM.buffer);
 
 /** Size of what `poll` takes for one descriptor. */
 export const POLL_RECORD_BYTES = 8;
