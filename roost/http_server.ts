@@ -80,11 +80,14 @@ const FIRST_BUFFER = 2_048;
 const MAX_LINGER_BYTES = 1 << 20;
 const LINGER_MS = 1_000;
 
-/** Room for the head of an answer. */
+/** Most that the head of an answer takes up. */
 const ANSWER_HEAD = 160;
 
 /** Room for an answer; a longer one gets room of its own. */
 const ANSWER = 4_096;
+
+/** Longest head that is kept for the next request of its connection, in bytes. */
+const MAX_KEPT_HEAD = 1_024;
 
 /** Events that are taken at once. */
 const MAX_EVENTS = 64;
@@ -113,15 +116,24 @@ export function answerBytes(
   headOnly = false,
   room: Uint8Array<ArrayBuffer> = NO_ROOM,
 ): Uint8Array<ArrayBuffer> {
-  const bytes = ANSWER_HEAD + 3 * body.length <= room.length ? room : new Uint8Array(ANSWER_HEAD + 3 * body.length);
-  const { written } = encoder.encodeInto(body, bytes.subarray(ANSWER_HEAD));
-  const head =
-    `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\ncontent-length: ` +
-    `${written}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
-  // It ends where the body begins.
-  const start = ANSWER_HEAD - head.length;
-  encoder.encodeInto(head, bytes.subarray(start, ANSWER_HEAD));
-  return bytes.subarray(start, headOnly ? ANSWER_HEAD : ANSWER_HEAD + written);
+  const size = ANSWER_HEAD + 3 * body.length;
+  const bytes = size <= room.length ? room : new Uint8Array(size);
+  const head = answerHead(status, body.length, keepAlive);
+  let { written } = encoder.encodeInto(head + body, bytes);
+  let headLength = head.length;
+  // As good as every answer is ASCII, a byte a character.
+  if (written !== headLength + body.length) {
+    const content = encoder.encode(body);
+    headLength = encoder.encodeInto(answerHead(status, content.length, keepAlive), bytes).written;
+    bytes.set(content, headLength);
+    written = headLength + content.length;
+  }
+  return bytes.subarray(0, headOnly ? headLength : written);
+}
+
+function answerHead(status: number, length: number, keepAlive: boolean): string {
+  return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\n` +
+    `content-length: ${length}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
 }
 
 const NO_ROOM: Uint8Array<ArrayBuffer> = new Uint8Array(0);
@@ -163,6 +175,10 @@ class Connection {
   head: RequestHead | null = null;
   headLength = 0;
   chunks: ChunkReader | null = null;
+
+  /** The head of the last request and its bytes, when it is short: most clients send the same one again. */
+  lastHead: RequestHead | null = null;
+  lastBytes: Uint8Array = NO_CONTENT;
 
   /** What the client has not taken of an answer, and whether the connection is kept behind it. */
   unsent: Uint8Array<ArrayBuffer> = NO_ROOM;
@@ -404,16 +420,22 @@ class Server implements HttpServer {
    */
   #request(connection: Connection, bytes: Uint8Array<ArrayBuffer>): number {
     if (connection.head === null) {
-      const end = headEnd(bytes, connection.searched);
+      const { lastHead, lastBytes } = connection;
+      const isSame = lastHead !== null && startsWith(bytes, lastBytes);
+      const end = isSame ? lastBytes.length : headEnd(bytes, connection.searched);
       if (end < 0) {
         if (bytes.length >= MAX_HEAD) this.#refuse(connection, HEAD_TOO_LARGE);
         connection.searched = Math.max(0, bytes.length - 3);
         return 0;
       }
-      const head = parseRequestHead(latin1.decode(bytes.subarray(0, end)));
+      const head = isSame ? lastHead : parseRequestHead(latin1.decode(bytes.subarray(0, end)));
       if ("status" in head) {
         this.#refuse(connection, head);
         return 0;
+      }
+      if (!isSame) {
+        connection.lastHead = end <= MAX_KEPT_HEAD ? head : null;
+        connection.lastBytes = end <= MAX_KEPT_HEAD ? bytes.slice(0, end) : NO_CONTENT;
       }
       connection.head = head;
       connection.headLength = end;
@@ -545,6 +567,13 @@ class Server implements HttpServer {
     connection.drained += Math.max(count, 0);
     if (count <= 0 || connection.drained >= MAX_LINGER_BYTES) this.#end(connection);
   }
+}
+
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  if (bytes.length < start.length) return false;
+  // A difference is mostly near the end, in a length or an id.
+  for (let at = start.length - 1; at >= 0; at--) if (bytes[at] !== start[at]) return false;
+  return true;
 }
 
 /** Room for what came of a request and is to come. */
