@@ -177,7 +177,10 @@ export class Referee {
       expiresAtMs,
       id: approvalId,
     });
-    const body = JSON.stringify({ approval, name, version, sha256, expires_at_ms: expiresAtMs });
+    // A token, a full name and a hash hold nothing that JSON would escape; a version is any text.
+    const body =
+      `{"approval":"${approval}","name":"${name}","version":${JSON.stringify(version)},"sha256":"${sha256}",` +
+      `"expires_at_ms":${expiresAtMs}}`;
     return this.#log({ status: 200, body }, "spawn", request, { session_id: id });
   }
 
@@ -305,15 +308,9 @@ export class Referee {
     more: Partial<RefereeEvent> = {},
   ): HttpAnswer {
     const { session_id, name, version } = request;
-    this.#parts.log({
-      event,
-      status: answer.status,
-      ...(session_id === undefined ? {} : { session_id }),
-      ...(name === undefined ? {} : { capsule: name }),
-      ...(version === undefined ? {} : { version }),
-      ...(answer === UNIDENTIFIED ? { error: "not authorised" } : {}),
-      ...more,
-    });
+    const error = answer === UNIDENTIFIED ? "not authorised" : undefined;
+    // What is undefined is left out of the line.
+    this.#parts.log({ event, status: answer.status, session_id, capsule: name, version, error, ...more });
     return answer;
   }
 }
