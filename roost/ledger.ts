@@ -9,6 +9,7 @@
  */
 import type { RoostOutcome } from "../base/roost_client.ts";
 import { Fifo } from "./fifo.ts";
+import { SlotMap } from "./slot_map.ts";
 
 /** The operator's three bounds; 0 refuses every delegation, and none means unlimited. */
 export interface DelegationBounds {
@@ -75,15 +76,15 @@ function holdsSlot({ state, session }: Reservation<unknown>): boolean {
  */
 export class Ledger<G> {
   readonly bounds: DelegationBounds;
-  readonly #running = new Map<string, RunningSession<G>>();
+  readonly #running = new SlotMap<RunningSession<G>>();
   /** Ended sessions: twice the depth, one more when it failed. */
   readonly #ended = new Map<string, number>();
   /** Their ids, in the order they ended. */
   readonly #endedOrder = new Fifo<string>();
   /** Running sessions by the session that spawned them, which may have ended. */
-  readonly #children = new Map<string, number>();
+  readonly #children = new SlotMap<number>();
   /** Approvals by their id: all that hold a slot, and some whose session has ended. */
-  readonly #reservations = new Map<string, Reservation<G>>();
+  readonly #reservations = new SlotMap<Reservation<G>>();
   /** Approvals in the order they expire, some that hold no slot any more among them. */
   readonly #expiring = new Fifo<Reservation<G>>();
   /** Approvals that hold a slot. */

@@ -32,6 +32,7 @@ import {
   SESSION_NOT_FOUND,
 } from "./refusals.ts";
 import type { JudgedArtifact, Registry } from "./registry.ts";
+import { SlotMap } from "./slot_map.ts";
 import { BadBody, readDeregisterRequest, readRegisterRequest, readSpawnRequest } from "./request_body.ts";
 import type { RunningCensus } from "./running_census.ts";
 
@@ -76,9 +77,9 @@ export class Referee {
    * Sessions by the credentials whose code was verified before, while they run: a text that equals one of those needs no
    * second code. Any other goes through the code's comparison, whose time tells nothing.
    */
-  readonly #verified = new Map<string, string>();
+  readonly #verified = new SlotMap<string>();
   /** The same the other way round; a session has one credential. */
-  readonly #credentials = new Map<string, string>();
+  readonly #credentials = new SlotMap<string>();
 
   constructor(parts: RefereeParts) {
     this.#parts = parts;
