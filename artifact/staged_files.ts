@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { pathExists } from "../base/path_exists.ts";
 
 /** A suffix and the new content of the file that ends with it. */
 export interface SetPart {
@@ -63,13 +64,13 @@ export async function undoInterruptedWrites(directory: string, suffixes: readonl
 
 async function undo(stem: string, suffixes: readonly string[], id: string): Promise<void> {
   const last = suffixes.at(-1)!;
-  if (await exists(beside(stem, last, id, "staged"))) {
+  if (await pathExists(beside(stem, last, id, "staged"))) {
     for (const suffix of suffixes) {
       const path = `${stem}${suffix}`;
       // Still staged: what is in its place was not touched.
-      if (await exists(beside(stem, suffix, id, "staged"))) continue;
+      if (await pathExists(beside(stem, suffix, id, "staged"))) continue;
       const before = beside(stem, suffix, id, "before");
-      if (await exists(before)) {
+      if (await pathExists(before)) {
         // A copy, so that being killed here leaves what this starts from.
         const copy = beside(stem, suffix, id, "restore");
         await Deno.copyFile(before, copy);
@@ -94,16 +95,6 @@ async function keepBefore(path: string, before: string): Promise<void> {
     if (error instanceof Deno.errors.NotFound) return;
     // A file system without hard links.
     await Deno.copyFile(path, before);
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await Deno.lstat(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
   }
 }
 

@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { pathExists } from "../base/path_exists.ts";
 import { withDirectoryLock } from "../base/directory_lock.ts";
 import { ioError, MurError, type Warning } from "../base/errors.ts";
 import type { MurmurHome } from "../base/murmur_home.ts";
@@ -150,7 +151,9 @@ export class ArtifactStore {
       await Deno.mkdir(directory, { recursive: true });
       await withDirectoryLock(directory, async () => {
         await undoInterruptedWrites(directory, SUFFIXES);
-        if (mode === "publish" && (await exists(`${base}${ARCHIVE_SUFFIX}`) || await exists(`${base}.sha256`))) {
+        if (
+          mode === "publish" && (await pathExists(`${base}${ARCHIVE_SUFFIX}`) || await pathExists(`${base}.sha256`))
+        ) {
           const where = tag === null ? "" : ` for ${tag}`;
           throw new MurError("E-REG-003", `${name}@${version} is already published${where}`, {
             hint: "a published version never changes; publish a new one",
@@ -316,16 +319,6 @@ function isFile(path: string): boolean {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return false;
     throw ioError(`read ${path}`, error);
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await Deno.lstat(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
   }
 }
 

@@ -31,6 +31,7 @@ export const ERRNO = {
   ENFILE: 23,
   EMFILE: 24,
   ETXTBSY: 26,
+  ENOTTY: 25,
   EFBIG: 27,
   ENOSPC: 28,
   ESPIPE: 29,
@@ -99,6 +100,8 @@ export const RENAME_NOREPLACE = 1;
 export const LOCK = { SH: 1, EX: 2, NB: 4, UN: 8 } as const;
 /** `poll` events. */
 export const POLL = { IN: 1, PRI: 2, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
+/** `lseek`: a place by its offset, or the next one where content or a hole begins. */
+export const SEEK = { SET: 0, CURRENT: 1, DATA: 3, HOLE: 4 } as const;
 /** `fcntl` commands. */
 export const FCNTL = { GETFD: 1, SETFD: 2, GETFL: 3, SETFL: 4, SETPIPE_SZ: 1031 } as const;
 /** Close-on-exec, the only descriptor flag. */
@@ -141,6 +144,8 @@ export interface FileStat {
   readonly uid: number;
   readonly gid: number;
   readonly size: number;
+  /** Blocks of 512 bytes that it takes; fewer than its size where it has holes. */
+  readonly blocks: number;
   /** Device and inode name a file whatever its path. */
   readonly dev: bigint;
   readonly ino: bigint;
@@ -180,6 +185,8 @@ export function cString(text: string): CString | null {
 const SYMBOLS = {
   call: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], result: "i32" },
   callNL: { name: "syscall", parameters: ["i32", "i32", "i64"], result: "i32" },
+  // Offsets and sizes of files do not fit the answer of the others.
+  callWide: { name: "syscall", parameters: ["i32", "i32", "i64", "i32", "i32", "i64", "i32"], result: "i64" },
   callB: { name: "syscall", parameters: ["i32", "buffer", "i32"], result: "i32" },
   callBNB: { name: "syscall", parameters: ["i32", "buffer", "i32", "buffer", "i32", "i32"], result: "i32" },
   callNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32"], result: "i32" },
@@ -197,6 +204,12 @@ const SYMBOLS = {
   },
   strerror: { parameters: ["i32"], result: "pointer" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
+  copyFileRangeElsewhere: {
+    name: "copy_file_range",
+    parameters: ["i32", "buffer", "i32", "buffer", "usize", "u32"],
+    result: "isize",
+    nonblocking: true,
+  },
   preadElsewhere: { name: "pread", parameters: ["i32", "buffer", "usize", "i64"], result: "isize", nonblocking: true },
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
   waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
@@ -231,6 +244,8 @@ const SYS = {
   read: ARM ? 63 : 0,
   write: ARM ? 64 : 1,
   close: ARM ? 57 : 3,
+  lseek: ARM ? 62 : 8,
+  ioctl: ARM ? 29 : 16,
   pread64: ARM ? 67 : 17,
   pwrite64: ARM ? 68 : 18,
   socket: ARM ? 198 : 41,
@@ -242,6 +257,7 @@ const SYS = {
   setsockopt: ARM ? 208 : 54,
   epoll_ctl: ARM ? 21 : 233,
   epoll_create1: ARM ? 20 : 291,
+  wait4: ARM ? 260 : 61,
   kill: ARM ? 129 : 62,
   fcntl: ARM ? 25 : 72,
   flock: ARM ? 32 : 73,
@@ -249,6 +265,7 @@ const SYS = {
   fdatasync: ARM ? 83 : 75,
   ftruncate: ARM ? 46 : 77,
   fchmod: ARM ? 52 : 91,
+  fchmodat: ARM ? 53 : 268,
   getuid: ARM ? 174 : 102,
   geteuid: ARM ? 175 : 107,
   prctl: ARM ? 167 : 157,
@@ -263,6 +280,7 @@ const SYS = {
   utimensat: ARM ? 88 : 280,
   pipe2: ARM ? 59 : 293,
   renameat2: ARM ? 276 : 316,
+  copy_file_range: ARM ? 285 : 326,
   statx: ARM ? 291 : 332,
   pidfd_open: 434,
   close_range: 436,
@@ -293,6 +311,10 @@ export class Libc {
     return value >= 0 ? value : -this.#errno.getInt32();
   }
 
+  #wide(value: bigint): number {
+    return value >= 0n ? Number(value) : -this.#errno.getInt32();
+  }
+
   /** `open` without a root. */
   openat(dir: number, path: CString, flags: number, mode = 0): number {
     return this.#result(this.#c.callNB(SYS.openat, dir, path, flags | O.CLOEXEC, mode));
@@ -320,6 +342,7 @@ export class Libc {
       uid: v.getUint32(20, true),
       gid: v.getUint32(24, true),
       size: Number(v.getBigUint64(40, true)),
+      blocks: Number(v.getBigUint64(48, true)),
       dev: (BigInt(v.getUint32(136, true)) << 32n) | BigInt(v.getUint32(140, true)),
       ino: v.getBigUint64(32, true),
       atime: time(64),
@@ -424,6 +447,35 @@ export class Libc {
     return this.#result(this.#c.call(SYS.fchmod, fd, mode, 0, 0, 0));
   }
 
+  /**
+   * Changes the mode of what a descriptor names that was opened as a path alone. It goes by the kernel's own name of the
+   * descriptor, so it meets that very file whatever its name stands for by now.
+   */
+  chmodPath(fd: number, mode: number): number {
+    return this.#result(this.#c.callNB(SYS.fchmodat, AT_FDCWD, cString(`/proc/self/fd/${fd}`)!, mode, 0));
+  }
+
+  /** Moves to a place, `whence` as {@linkcode SEEK}; the place as an offset from the start. */
+  lseek(fd: number, offset: number, whence: number): number {
+    return this.#wide(this.#c.callWide(SYS.lseek, fd, BigInt(offset), whence, 0, 0n, 0));
+  }
+
+  /** Lets `to` share the content of `from` (`FICLONE`), where the file system can. */
+  cloneFile(from: number, to: number): number {
+    const FICLONE = 0x4004_9409;
+    return this.#result(this.#c.call(SYS.ioctl, to, FICLONE, from, 0, 0));
+  }
+
+  /** Copies bytes between two files, each at the place it stands, without their passing through this program. */
+  copyFileRange(from: number, to: number, count: number): number {
+    return this.#wide(this.#c.callWide(SYS.copy_file_range, from, 0n, to, 0, BigInt(count), 0));
+  }
+
+  /** As {@linkcode copyFileRange}, on another thread; a negative value when it failed, whose error number can't be told. */
+  async copyFileRangeElsewhere(from: number, to: number, count: number): Promise<number> {
+    return Number(await this.#c.copyFileRangeElsewhere(from, null, to, null, BigInt(count), 0));
+  }
+
   fsync(fd: number): number {
     return this.#result(this.#c.call(SYS.fsync, fd, 0, 0, 0, 0));
   }
@@ -456,6 +508,17 @@ export class Libc {
   /** A close-on-exec descriptor that stands for a process, whoever bears its pid later; readable once it has ended. */
   pidfdOpen(pid: number): number {
     return this.#result(this.#c.call(SYS.pidfd_open, pid, 0, 0, 0, 0));
+  }
+
+  /** Reaps a child that has ended: its wait status, `null` while it runs, or a negative error number. */
+  reap(pid: number): number | null {
+    const WNOHANG = 1;
+    const status = new Int32Array(1);
+    for (;;) {
+      const result = this.#result(this.#c.callNB(SYS.wait4, pid, new Uint8Array(status.buffer), WNOHANG, 0));
+      if (result === -ERRNO.EINTR) continue;
+      return result < 0 ? result : result === 0 ? null : status[0]!;
+    }
   }
 
   fcntl(fd: number, command: number, argument = 0): number {
@@ -533,7 +596,8 @@ export class Libc {
    * @param path Absolute.
    * @param args Beside the path itself, which is the first.
    * @param directory Where it stands; as this process where the C library can't tell (glibc before 2.29).
-   * @param stdio Descriptors that become its 0, 1 and 2; it gets no other that is close-on-exec.
+   * @param descriptors Those that become its 0, 1, 2 and on; it gets no other that is close-on-exec. None of those after
+   * the third may itself be one of the numbers before its place.
    * @returns its process id, or a negative error number.
    */
   spawn(
@@ -541,7 +605,7 @@ export class Libc {
     args: readonly CString[],
     environment: readonly CString[],
     directory: CString,
-    stdio: readonly [number, number, number],
+    descriptors: readonly [number, number, number, ...number[]],
   ): number {
     // Larger than the type of any C library here.
     const actions = new Uint8Array(256);
@@ -550,7 +614,7 @@ export class Libc {
     if (failed !== 0) return -failed;
     try {
       failed = this.#chdirAction(actions, directory);
-      stdio.forEach((from, to) => failed ||= this.#c.fileActionsDup2(actions, from, to));
+      descriptors.forEach((from, to) => failed ||= this.#c.fileActionsDup2(actions, from, to));
       failed ||= this.#c.posix_spawn(
         new Uint8Array(pid.buffer),
         path,

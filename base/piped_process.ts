@@ -39,6 +39,8 @@ export interface PipedProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path of the directory it stands in. */
   readonly cwd: string;
+  /** Descriptors of this process that become its 3 and on. It inherits no other that is close-on-exec. */
+  readonly descriptors?: readonly number[];
 }
 
 /** What is done with the child's output. The bytes are good until the call returns. None of these may throw. */
@@ -70,10 +72,13 @@ export class PipedProcess {
   readonly #queue: Uint8Array[] = [];
   #unwritten = 0;
   #stdinClosed = false;
+  /** The input is to be closed once what was given is written. */
+  #stdinEnds = false;
   /** Another thread is writing: the descriptor stays open, and nobody else writes. */
   #writing = false;
   #bulk: Promise<void> | null = null;
   #gone = false;
+  #exit: Promise<ExitStatus> | null = null;
 
   /** @throws {MurError} `E-IO-…` when it can't be started. */
   constructor(options: PipedProcessOptions, output: PipedProcessOutput) {
@@ -94,7 +99,12 @@ export class PipedProcess {
       c.fcntl(stdin[1], FCNTL.SETPIPE_SZ, PIPE_BYTES);
       for (const fd of [stdout[0], stderr[0]]) c.fcntl(fd, FCNTL.SETFL, O.NONBLOCK);
       const [command, cwd, ...args] = texts as [CString, CString, ...CString[]];
-      const pid = c.spawn(command, args, environment, cwd, [stdin[0], stdout[1], stderr[1]]);
+      const pid = c.spawn(command, args, environment, cwd, [
+        stdin[0],
+        stdout[1],
+        stderr[1],
+        ...options.descriptors ?? [],
+      ]);
       if (pid < 0) throw RootedError.fromResult(pid, "start", options.command);
       this.pid = pid;
       this.#stdin = stdin[1];
@@ -117,16 +127,53 @@ export class PipedProcess {
    * is gone gets nothing, which its end tells.
    */
   write(bytes: Uint8Array): void {
-    if (this.#stdinClosed || bytes.length === 0) return;
+    if (this.#stdinClosed || this.#stdinEnds || bytes.length === 0) return;
     this.#queue.push(bytes);
     this.#unwritten += bytes.length;
     if (this.#queue.length === 1) this.#flush();
     else if (!this.#writing && this.#unwritten >= BULK_BYTES) this.#flush();
   }
 
+  /** Closes its standard input once all that was given to {@linkcode write} is in the pipe. */
+  closeInput(): void {
+    this.#stdinEnds = true;
+    if (this.#queue.length === 0) this.#closeStdin();
+  }
+
+  /** Sends it a signal, by number. One that is gone gets none. */
+  signal(number: number): void {
+    if (!this.#gone) this.#c.kill(this.pid, number);
+  }
+
   /** Kills it with `SIGKILL`. */
   kill(): void {
-    if (!this.#gone) this.#c.kill(this.pid, SIGKILL);
+    this.signal(SIGKILL);
+  }
+
+  /**
+   * Waits until it has ended, whatever ended it, and reaps it. No thread is held meanwhile.
+   *
+   * @throws {MurError} `E-IO-003` when it can't be waited for so; it goes on then, and {@linkcode end} ends it.
+   */
+  exited(): Promise<ExitStatus> {
+    return this.#exit ??= this.#waitForExit();
+  }
+
+  #waitForExit(): Promise<ExitStatus> {
+    const c = this.#c;
+    const fd = c.pidfdOpen(this.pid);
+    if (fd < 0) throw RootedError.fromResult(fd, "wait for", `process ${this.pid}`);
+    return new Promise((resolve) =>
+      descriptorWatch().watch(fd, POLL.IN, () => {
+        const status = c.reap(this.pid);
+        if (status === null) return;
+        descriptorWatch().close(fd);
+        // Its number may be another's from here on.
+        this.#gone = true;
+        this.#closeStdin();
+        resolve(exitStatusOf(Math.max(status, 0)));
+      })
+    );
   }
 
   /**
@@ -135,6 +182,7 @@ export class PipedProcess {
    */
   async end(): Promise<ExitStatus> {
     this.kill();
+    if (this.#exit !== null) return await this.#exit;
     // Once it is waited for its number may be another's.
     this.#gone = true;
     this.#closeStdin();
@@ -188,6 +236,7 @@ export class PipedProcess {
     let left = count;
     while (left > 0 && left >= this.#queue[0]!.length) left -= this.#queue.shift()!.length;
     if (left > 0) this.#queue[0] = this.#queue[0]!.subarray(left);
+    if (this.#stdinEnds && this.#queue.length === 0) this.#closeStdin();
   }
 
   #closeStdin(): void {

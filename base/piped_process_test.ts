@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { MurError } from "./errors.ts";
+import { libc } from "./libc.ts";
 import { captureOutput, type ExitStatus, PipedProcess } from "./piped_process.ts";
 
 const SHELL = "/bin/sh";
@@ -183,6 +184,80 @@ Deno.test("many that read nothing hold up neither another nor the access to file
   for (const each of [child, ...deaf]) each.process.kill();
   for (const each of [child, ...deaf]) await each.end();
   assert.ok(equal(child.bytes, numbered(3_000_000, 4)));
+});
+
+const SILENT = { stdout: () => {}, stdoutEnd: () => {}, stderr: () => {}, stderrEnd: () => {} };
+
+Deno.test("a child that ends by itself is waited for and reaped, and a late signal meets nobody", async () => {
+  const process = new PipedProcess({ command: SHELL, args: ["-c", "exit 3"], env: {}, cwd: "/" }, SILENT);
+  assert.deepEqual(await process.exited(), { code: 3, signal: null });
+  assert.throws(() => Deno.statSync(`/proc/${process.pid}`), Deno.errors.NotFound);
+  process.signal(9);
+  assert.deepEqual(await process.end(), { code: 3, signal: null }, "an end after the end");
+});
+
+Deno.test("a child is waited for while it runs, and a signal that it catches does not end the wait", async () => {
+  const script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+  let said = "";
+  const process = new PipedProcess({ command: SHELL, args: ["-c", script], env: { PATH: "/usr/bin:/bin" }, cwd: "/" }, {
+    ...SILENT,
+    stdout: (bytes) => said += new TextDecoder().decode(bytes),
+  });
+  const exited = process.exited();
+  for (const limit = Date.now() + 20_000; said === "" && Date.now() < limit;) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  process.signal(15);
+  assert.deepEqual(await exited, { code: 5, signal: null });
+});
+
+Deno.test("many children are waited for at once without the threads that files need", async () => {
+  const children = Array.from(
+    { length: 40 },
+    () => new PipedProcess({ command: "/bin/sleep", args: ["60"], env: {}, cwd: "/" }, SILENT),
+  );
+  const exits = children.map((child) => child.exited());
+  // All of the pool's threads but one are free for this.
+  assert.equal(await Deno.readTextFile("/proc/sys/kernel/ostype"), "Linux\n");
+  for (const child of children) child.signal(15);
+  for (const status of await Promise.all(exits)) assert.deepEqual(status, { code: null, signal: "SIGTERM" });
+});
+
+Deno.test("what was written arrives before the input's end, however large it is", async () => {
+  for (const size of [0, 10, 3_000_000]) {
+    let counted = "";
+    const process = new PipedProcess({ command: "/usr/bin/wc", args: ["-c"], env: {}, cwd: "/" }, {
+      ...SILENT,
+      stdout: (bytes) => counted += new TextDecoder().decode(bytes),
+    });
+    process.write(numbered(size, 1));
+    process.closeInput();
+    process.write(numbered(5, 1));
+    assert.deepEqual(await process.exited(), { code: 0, signal: null });
+    assert.equal(counted.trim(), String(size), "nothing is added after the end");
+  }
+});
+
+Deno.test("a child inherits the descriptors it is given at 3 and on, and no other", async () => {
+  const c = libc();
+  // The test itself may have been started with some.
+  c.closeOnExecFrom(3);
+  const [read, write] = c.pipe() as [number, number];
+  const run = async (command: string, args: readonly string[]): Promise<string> => {
+    let said = "";
+    const process = new PipedProcess({ command, args, env: {}, cwd: "/", descriptors: [read] }, {
+      ...SILENT,
+      stdout: (bytes) => said += new TextDecoder().decode(bytes),
+    });
+    await process.exited();
+    return said.trim();
+  };
+  c.write(write, new TextEncoder().encode("through the pipe\n"));
+  assert.equal(await run(SHELL, ["-c", 'read line <&3; echo "$line"']), "through the pipe");
+  // The last one is the listed directory itself.
+  assert.equal(await run("/bin/ls", ["/proc/self/fd"]), "0\n1\n2\n3\n4");
+  assert.equal(await run("/usr/bin/readlink", ["/proc/self/fd/3"]), Deno.readLinkSync(`/proc/self/fd/${read}`));
+  for (const fd of [read, write]) c.close(fd);
 });
 
 Deno.test("what a short program writes is captured with its exit code, and one that writes on and on is killed", async () => {

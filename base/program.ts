@@ -102,6 +102,39 @@ const ISOLATED = [
   "--deny-import",
 ];
 
+/** How `mur` is started once more, in front of its own arguments. */
+export interface OwnProgram {
+  /** Absolute path. */
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Variables it needs beside those of whoever starts it: none but in a checkout with a package cache of its own. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * This program's own `mur`, from what it is. Nothing of the directory it stands in configures it.
+ *
+ * @returns `null` where that can't be told: for a program that embeds the library from elsewhere than a directory.
+ */
+export function ownProgram(): OwnProgram | null {
+  const command = Deno.execPath();
+  if (Deno.build.standalone) return { command, args: [], env: {} };
+  const start = ["run", "--quiet", "--no-prompt", "-A"];
+  if (embedded !== null) return { command, args: [...start, "--no-config", embedded.bundle], env: {} };
+  const here = new URL(import.meta.url);
+  if (here.protocol !== "file:") return null;
+  const path = (relative: string) => decodeURIComponent(new URL(relative, here).pathname);
+  const cache = denoDirectory();
+  // Where it would look by itself it need not be told.
+  const found = cache === null ||
+    cache === denoDirectory({ get: (name) => name === "HOME" ? Deno.env.get(name) : undefined });
+  return {
+    command,
+    args: [...start, "--config", path("../deno.json"), path("../cli/main.ts")],
+    env: found ? {} : { DENO_DIR: cache },
+  };
+}
+
 /** The process of a mode, from what this program is. */
 export function programStart(mode: HiddenMode, options: ProgramOptions): ProgramStart {
   const command = Deno.execPath();
@@ -144,12 +177,12 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
 }
 
 /** Where Deno keeps its caches: a helper without an environment can't find out by itself. */
-export function denoDirectory(): string | null {
-  const own = Deno.env.get("DENO_DIR");
+export function denoDirectory(env: { get(name: string): string | undefined } = Deno.env): string | null {
+  const own = env.get("DENO_DIR");
   if (own) return own;
-  const caches = Deno.env.get("XDG_CACHE_HOME");
+  const caches = env.get("XDG_CACHE_HOME");
   if (caches) return `${caches}/deno`;
-  const home = Deno.env.get("HOME");
+  const home = env.get("HOME");
   if (!home) return null;
   return Deno.build.os === "darwin" ? `${home}/Library/Caches/deno` : `${home}/.cache/deno`;
 }

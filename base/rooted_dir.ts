@@ -491,7 +491,10 @@ export class RootedDir implements Disposable {
     });
   }
 
-  /** Removes a file, a link itself, or a directory with all that is in it. Nothing there is no error. */
+  /**
+   * Removes a file, a link itself, or a directory with all that is in it, directories that their owner closed included.
+   * Nothing there is no error.
+   */
   removeAll(path: string): void {
     const operation = "remove";
     let place: Place;
@@ -520,6 +523,9 @@ export class RootedDir implements Disposable {
     if (typeof stat === "number") return done(stat);
     this.#judge(place, stat, operation, path);
     if (stat.kind !== "directory") return done(c.unlinkat(place.dir, place.bytes, 0));
+    const OPENED = 0o700;
+    // Its owner closed it, by its mode: nothing in it could be removed.
+    if ((stat.mode & OPENED) !== OPENED) this.#openUp(place, OPENED);
     const fd = c.openat(place.dir, place.bytes, O.RDONLY | O.DIRECTORY | O.NOFOLLOW);
     if (fd < 0) return done(fd);
     try {
@@ -540,6 +546,14 @@ export class RootedDir implements Disposable {
       c.close(fd);
     }
     done(c.unlinkat(place.dir, place.bytes, AT_REMOVEDIR));
+  }
+
+  /** Changes the mode of a directory that is about to be removed. One of another owner stays, and then tells so itself. */
+  #openUp(place: Place, mode: number): void {
+    const fd = this.#c.openat(place.dir, place.bytes, O.PATH | O.DIRECTORY | O.NOFOLLOW);
+    if (fd < 0) return;
+    this.#c.chmodPath(fd, mode);
+    this.#c.close(fd);
   }
 
   /**

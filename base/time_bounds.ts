@@ -11,6 +11,14 @@ export interface TimeBounds {
   readonly shellPoll: number;
   /** Grace between SIGTERM and SIGKILL of a child tree (spec session 17.5). */
   readonly childStopGrace: number;
+  /** How long a task waits for a delegation's outcome beyond the time its child may run (spec roost 17). */
+  readonly delegationBackstop: number;
+  /** How long a child that reported its end may take to exit. */
+  readonly reportedExit: number;
+  /** One report of a child's end to its parent's door. */
+  readonly completionPost: number;
+  /** Between two looks at the task of a plan's child (spec roost 15). */
+  readonly stepPoll: number;
   /** From the first SIGTERM to a forced exit (spec session 17.3). */
   readonly teardown: number;
   /** Longest write-out of an open door connection at shutdown (spec door 1). */
@@ -31,6 +39,18 @@ export interface TimeBounds {
   readonly roostAnswer: number;
   /** At the spawn daemon: one request, from the connection or the answer before it to its last byte (spec roost 2.4). */
   readonly roostRequest: number;
+  /** Telling the spawn daemon that a session ended, all of it: the session does not wait longer for it. */
+  readonly roostRetire: number;
+  /** From the start of a delegated child to its readiness line (spec roost 17). */
+  readonly childLaunch: number;
+  /** From the first try to hand a child its task to its acceptance (spec roost 17). */
+  readonly childDelivery: number;
+  /** First wait before a child's door is tried again; doubled up to eight times as much. */
+  readonly childRetry: number;
+  /** What is left to hear of a child's errors once its process is gone. */
+  readonly childLastWords: number;
+  /** Reading the approval a session is launched with from its standard input. */
+  readonly spawnGrant: number;
   /** Life of a spawn approval (spec roost 3.2). */
   readonly spawnApproval: number;
   /** Interval of the workdir size walk (spec session 21). */
@@ -85,6 +105,10 @@ export interface TimeBounds {
 export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   shellPoll: 20,
   childStopGrace: 5_000,
+  delegationBackstop: 30_000,
+  reportedExit: 20_000,
+  completionPost: 10_000,
+  stepPoll: 500,
   teardown: 20_000,
   doorDrain: 500,
   doorBody: 30_000,
@@ -95,6 +119,12 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   roostConnect: 2_000,
   roostAnswer: 30_000,
   roostRequest: 10_000,
+  roostRetire: 3_000,
+  childLaunch: 180_000,
+  childDelivery: 30_000,
+  childRetry: 50,
+  childLastWords: 500,
+  spawnGrant: 10_000,
   spawnApproval: 60_000,
   workdirWalk: 10_000,
   hookDrain: 15_000,

@@ -11,6 +11,8 @@ import { firstPartyComponents } from "../scripts/build_components.ts";
 export interface BenchProject extends AsyncDisposable {
   readonly home: string;
   readonly project: string;
+  /** Environment of every command; may be added to. */
+  readonly env: Record<string, string>;
   /** Command line of the bundled program. */
   command(...args: string[]): Deno.Command;
   /** Runs it to its end and fails when it fails. */
@@ -27,12 +29,13 @@ export async function benchProject(manifest: string, artifacts: readonly string[
   await Deno.mkdir(home);
   await Deno.mkdir(project);
   await Deno.writeTextFile(`${project}/murmur.yaml`, manifest);
+  const env: Record<string, string> = { HOME: home, NO_COLOR: "1", DENO_DIR: denoDirectory()! };
   const command = (...args: string[]) =>
     new Deno.Command(Deno.execPath(), {
       // The project's own configuration is no part of the program.
       args: ["run", "--quiet", "--no-config", "-A", entry, ...args],
       cwd: project,
-      env: { HOME: home, NO_COLOR: "1", DENO_DIR: denoDirectory()! },
+      env,
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
@@ -47,6 +50,7 @@ export async function benchProject(manifest: string, artifacts: readonly string[
   return {
     home,
     project,
+    env,
     command,
     run,
     async [Symbol.asyncDispose]() {

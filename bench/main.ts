@@ -25,6 +25,9 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "resource-list": () => import("./resource_list.ts"),
   "handles": () => import("./handles.ts"),
   "roost-spawn": () => import("./roost_spawn.ts"),
+  "workdir-snapshot": () => import("./workdir_snapshot.ts"),
+  "child-launch": () => import("./child_launch.ts"),
+  "delegation-burst": () => import("./delegation_burst.ts"),
   "roost-start": () => import("./roost_start.ts"),
   "roost-storm": () => import("./roost_storm.ts"),
 };

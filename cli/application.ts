@@ -186,6 +186,12 @@ const RUN_FLAGS = {
     placeholder: "text",
     optional: true,
   },
+  "spawn-grant-stdin": {
+    kind: "boolean",
+    brief: "Read a spawn approval from standard input; a parent's runtime gives one",
+    optional: true,
+    withNegated: false,
+  },
   "explain-scope": {
     kind: "boolean",
     brief: "Print what the capsule may do here and exit",
@@ -237,6 +243,7 @@ export interface RunFlags {
   readonly "no-env-file"?: boolean;
   readonly containment?: string;
   readonly "system-prompt"?: string;
+  readonly "spawn-grant-stdin"?: boolean;
   readonly "explain-scope"?: boolean;
   readonly "capsule-sha256"?: string;
   readonly "store-root"?: string;

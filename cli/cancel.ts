@@ -5,11 +5,12 @@
  */
 import { MurError } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
-import { type DoorClient, doorError, RPC_CODE, rpcError } from "./door_client.ts";
+import { type DoorClient, RPC_CODE } from "../base/door_client.ts";
+import { doorError, rpcError } from "./door_error.ts";
 import { doorAtUrl } from "./door_url.ts";
 import { residueLines } from "./residue_lines.ts";
 import { findServingSession } from "./running_session.ts";
-import { parseTask, taskWord } from "./stream_events.ts";
+import { parseTask, taskWord } from "../base/stream_events.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Flags of `mur cancel`. */

@@ -5,7 +5,7 @@
  */
 import { MurError } from "../base/errors.ts";
 import type { CliContext } from "./context.ts";
-import { DoorClient, isTokenText, parseHostAndPort } from "./door_client.ts";
+import { DoorClient, isTokenText, parseHostAndPort } from "../base/door_client.ts";
 
 const TOKEN_VARIABLE = "MURMUR_DOOR_TOKEN";
 

@@ -13,7 +13,7 @@ import type { PlainResponse } from "../base/plain_http.ts";
 import { RootedDir } from "../base/rooted_dir.ts";
 import { escapeControls } from "../runtime/agent/terminal_text.ts";
 import type { CliContext } from "./context.ts";
-import { doorError } from "./door_client.ts";
+import { doorError } from "./door_error.ts";
 import { findServingSession, type ServingSession } from "./running_session.ts";
 import { printTable } from "./text_table.ts";
 import { UsageError } from "./usage_error.ts";

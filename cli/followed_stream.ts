@@ -7,7 +7,7 @@
 import { MurError } from "../base/errors.ts";
 import { HttpError } from "../base/http_error.ts";
 import type { TimeBounds } from "../base/time_bounds.ts";
-import { type DoorEvent, DoorRefusal, doorTrouble } from "./door_client.ts";
+import { type DoorEvent, DoorRefusal, doorTrouble } from "../base/door_client.ts";
 
 /** How a stream is followed. */
 export interface FollowedStream {

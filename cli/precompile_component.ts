@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { pathExists } from "../base/path_exists.ts";
 import { prepareMurmurHome } from "../base/private_directory.ts";
 import type { ArtifactMetadata } from "../artifact/artifact_metadata.ts";
 import { sha256Hex } from "../artifact/sha256.ts";
@@ -29,18 +30,9 @@ export async function precompileComponent(
   const home = context.home();
   const sha256 = await sha256Hex(component);
   prepareMurmurHome(home);
-  const stored = await exists(`${home.compiled}/${sha256}.${TRANSLATION_VERSION}`);
+  const stored = await pathExists(`${home.compiled}/${sha256}.${TRANSLATION_VERSION}`);
   const cache = new TranspileCache(home.compiled);
   await cache.translate(component, sha256, `${metadata.role} '${metadata.name}'`);
   if (archiveSha256 !== null) cache.remember("archive", archiveSha256, sha256);
   return stored ? "already stored" : "compiled";
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await Deno.stat(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -5,6 +5,7 @@
  */
 import type { CliContext } from "./context.ts";
 import { doorOf, doorProblem, readRunningSessions, type RunningSession } from "./running_session.ts";
+import { sessionTree } from "./session_tree.ts";
 
 /** Flags of `mur ps`. */
 export interface PsFlags {
@@ -39,10 +40,12 @@ export async function ps(context: CliContext, flags: PsFlags = {}, now: number =
   return 0;
 }
 
+/** Newest first; a delegated session below the one it works for. */
 function table(listed: readonly ListedSession[], now: number): string {
-  const rows = listed.map(({ id, record, problem }) => [
+  const tree = sessionTree(listed, ({ id }) => id, ({ record }) => record.spawned_by);
+  const rows = tree.map(({ session: { id, record, problem }, branch }) => [
     id,
-    `${record.capsule_name}@${record.capsule_version}`,
+    `${branch}${record.capsule_name}@${record.capsule_version}`,
     problem === null ? "running" : "unreachable",
     record.outlives_launcher ? "yes" : "no",
     uptime(record.started_at, now),

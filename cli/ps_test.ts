@@ -73,6 +73,32 @@ Deno.test("a live door, a closed one and a script capsule, newest first", () =>
     assert.equal(files(home.running).length, 3);
   }));
 
+Deno.test("delegated sessions stand below the one they work for; programs get the flat list", () =>
+  withHome(async (home) => {
+    const name = (capsule_name: string, more: Partial<RunningRecord> = {}) => home.record({ capsule_name, ...more });
+    const boss = name("boss");
+    const first = name("first", { spawned_by: boss.session_id });
+    const other = name("other");
+    const deep = name("deep", { spawned_by: first.session_id });
+    const second = name("second", { spawned_by: boss.session_id });
+    const orphan = name("orphan", { spawned_by: newId("ses") });
+    const rows = (await home.ps()).out().trimEnd().split("\n").slice(1);
+    assert.deepEqual(rows.map((row) => [row.slice(0, 36), row.slice(38, 62).trimEnd()]), [
+      [orphan.session_id, "orphan@1.0.0"],
+      [other.session_id, "other@1.0.0"],
+      [boss.session_id, "boss@1.0.0"],
+      [second.session_id, "├─ second@1.0.0"],
+      [first.session_id, "└─ first@1.0.0"],
+      [deep.session_id, "   └─ deep@1.0.0"],
+    ]);
+    assert.ok(rows.every((row) => row.slice(64, 71) === "running"), "the columns keep their places");
+    const { sessions } = JSON.parse((await home.ps({ json: true })).out());
+    assert.deepEqual(
+      sessions.map(({ session_id, spawned_by }: RunningRecord) => [session_id, spawned_by]),
+      [orphan, second, deep, other, first, boss].map(({ session_id, spawned_by }) => [session_id, spawned_by]),
+    );
+  }));
+
 Deno.test("a record whose process is gone is removed with its control token, and named", () =>
   withHome(async (home) => {
     const child = new Deno.Command("true").spawn();

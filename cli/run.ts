@@ -4,14 +4,11 @@
  *
  * @module
  */
-import { DEFAULT_LIMITS } from "../artifact/manifest/default_limits.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { hardenProcess } from "../base/process_hardening.ts";
-import { confineHelper } from "../sandbox/confine_helper.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
-import { createComponentRuntime } from "../runtime/component/create_component_runtime.ts";
 import { takeHostAhead } from "../runtime/component/host_ahead.ts";
-import { componentHostScript } from "../runtime/component/host_program.ts";
+import { startComponents } from "../runtime/component/start_components.ts";
 import type { RunFlags } from "./application.ts";
 import type { CliContext } from "./context.ts";
 import { UsageError } from "./usage_error.ts";
@@ -24,7 +21,12 @@ export async function run(context: CliContext, flags: RunFlags): Promise<number>
   // The very first act: the component host warms while everything else is read and judged (spec session 3.1).
   let components: ComponentRuntime;
   try {
-    components = await startComponents(context, flags);
+    components = await startComponents({
+      home: context.absoluteHome(),
+      bounds: context.bounds,
+      ahead: takeHostAhead(),
+      launch: launchKey(context, flags),
+    });
   } catch (error) {
     return (await import("./run_capsule.ts")).failedRun(context, flags, error);
   }
@@ -55,19 +57,6 @@ function checkFlags(flags: RunFlags): void {
   excludes(flags.capsule, "--capsule", flags.manifest, "--manifest");
   excludes(flags.output, "--output", flags.json, "--json");
   excludes(flags["forget-session"], "--forget-session", flags.resume, "--resume");
-}
-
-async function startComponents(context: CliContext, flags: RunFlags): Promise<ComponentRuntime> {
-  const [helper, hostScript] = await Promise.all([confineHelper(), componentHostScript()]);
-  return createComponentRuntime({
-    compiledDirectory: context.absoluteHome().compiled,
-    bounds: context.bounds,
-    limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
-    confineHelper: helper,
-    hostScript,
-    ahead: takeHostAhead(),
-    launch: launchKey(context, flags),
-  });
 }
 
 /** Names the capsule of a launch, for what may be loaded ahead. */

@@ -7,13 +7,15 @@
 import { formatError, formatWarning } from "../base/errors.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { explainScope } from "../runtime/session/explain_scope.ts";
-import type { LaunchOptions } from "../runtime/session/launch_options.ts";
+import { hasSpawnerVariables, type LaunchOptions } from "../runtime/session/launch_options.ts";
 import {
   runAgentSession,
   type ServingSession,
   type SessionOutcome,
   type SessionReady,
 } from "../runtime/session/run_session.ts";
+import type { SpawnedLaunch } from "../runtime/delegation/spawned_launch.ts";
+import { absolutePath } from "../base/paths.ts";
 import { planLaunch, type StagedSession, stageSession } from "../runtime/session/stage_session.ts";
 import { scopeText } from "../runtime/session/scope_report.ts";
 import type { RunFlags } from "./application.ts";
@@ -21,9 +23,7 @@ import type { CliContext, TextOutput } from "./context.ts";
 import { reportFailure } from "./failure.ts";
 import { RefusedLines } from "./refused_lines.ts";
 import { terminalView } from "./terminal_view.ts";
-
-/** Exit status of a run cut short by a signal (spec cli 1.3). */
-const TERMINATED = 143;
+import { TERMINATED, WindDown, type WindDownStep } from "./wind_down.ts";
 
 /** The context of a run: lines its streams refuse are kept in the session's log. */
 interface RunContext extends CliContext {
@@ -62,11 +62,19 @@ async function runWith(
   components: ComponentRuntime,
   lines: TextOutput | null,
 ): Promise<number> {
-  const plan = await planLaunch(launchOptions(context, flags));
+  const spawned = await spawnedLaunch(context, flags);
+  // Before there is a session, and of a script capsule, nothing is to be wound down.
+  let spawnerEnded: () => void = () => Deno.exit(TERMINATED);
+  if (spawned?.lifeline) {
+    const { watchLifeline } = await import("../runtime/delegation/lifeline.ts");
+    watchLifeline(spawned.lifeline, () => spawnerEnded());
+  }
+  const plan = await planLaunch(launchOptions(context, flags, spawned));
   const staged = await withProgress(context, `preparing ${plan.manifest.name}`, () => stageSession(plan, components));
   if (staged.scriptComponent !== null) return await runScript(context, flags, staged, components, lines);
   const stop = new AbortController();
-  const disarm = windDownOnTerminate(stop, context.bounds.teardown);
+  const descent = new Descent(stop, context.bounds.teardown);
+  spawnerEnded = () => descent.spawnerEnded();
   let outcome: SessionOutcome;
   try {
     outcome = await runAgentSession(staged, {
@@ -76,7 +84,7 @@ async function runWith(
       stop: stop.signal,
     });
   } finally {
-    disarm();
+    descent.over();
   }
   if (flags.output === "text" && outcome.status === "ok" && outcome.text !== null) context.stdout.line(outcome.text);
   lines?.line(`status:  ${outcome.status}`);
@@ -112,11 +120,26 @@ async function runScript(
   return failure === null ? 0 : reportFailure(failure, context);
 }
 
-function launchOptions(context: CliContext, flags: RunFlags): LaunchOptions {
-  return {
-    cwd: context.cwd,
+/** What another session launched this one with; `null` when an operator did. @throws {MurError} `E-RUN-019`, `E-RUN-020`. */
+async function spawnedLaunch(context: CliContext, flags: RunFlags): Promise<SpawnedLaunch | null> {
+  const grantOnInput = flags["spawn-grant-stdin"] ?? false;
+  if (!grantOnInput && !hasSpawnerVariables(context.env)) return null;
+  const { takeSpawnedLaunch } = await import("../runtime/delegation/spawned_launch.ts");
+  return await takeSpawnedLaunch({
     env: context.env,
-    home: context.absoluteHome(),
+    grantOnInput,
+    read: (buffer) => Deno.stdin.read(buffer),
+    boundMs: context.bounds.spawnGrant,
+  });
+}
+
+function launchOptions(context: CliContext, flags: RunFlags, spawned: SpawnedLaunch | null): LaunchOptions {
+  const home = context.absoluteHome();
+  const delegated = spawned !== null && spawned.approval !== null && flags.capsule !== undefined;
+  return {
+    cwd: delegated ? home.root : context.cwd,
+    env: context.env,
+    home,
     bounds: context.bounds,
     source: flags.capsule === undefined ? { kind: "manifest", path: flags.manifest ?? "murmur.yaml" } : {
       kind: "installed",
@@ -130,13 +153,14 @@ function launchOptions(context: CliContext, flags: RunFlags): LaunchOptions {
     resume: flags.resume ?? null,
     resumeMode: flags["resume-mode"] ?? "full",
     forgetSession: flags["forget-session"] ?? false,
-    workdir: flags.workdir ?? null,
+    workdir: flags.workdir === undefined ? null : absolutePath(context.cwd, flags.workdir),
     bind: flags.bind ?? "127.0.0.1",
     taskAcceptance: flags["lifecycle-task-acceptance"] ?? null,
     afterTask: flags["lifecycle-after-task"] ?? null,
     useEnvFile: !(flags["no-env-file"] ?? false),
     containment: flags.containment ?? null,
     systemPrompt: flags["system-prompt"] ?? null,
+    spawned,
     warn: context.warn,
     notice: (line) => void context.stderr.line(line),
   };
@@ -148,7 +172,7 @@ export async function explainCapsule(
   flags: RunFlags,
   components: ComponentRuntime,
 ): Promise<number> {
-  const plan = await planLaunch(launchOptions(context, flags));
+  const plan = await planLaunch(launchOptions(context, flags, await spawnedLaunch(context, flags)));
   const { report, refusal } = await explainScope(plan, await components.walls());
   context.stdout.line(flags.json ? JSON.stringify(report) : scopeText(report));
   if (refusal !== null) {
@@ -212,19 +236,36 @@ function announce(
 }
 
 /**
- * The first SIGTERM ends the session in order; a second one, or a teardown that takes too long, ends the process at once
- * (spec session 17.3).
+ * Brings a session down: the first SIGTERM and a closed lifeline end it in order; a second SIGTERM, or a teardown that takes
+ * too long, ends the process at once (spec session 17.3, 17.4).
  */
-function windDownOnTerminate(stop: AbortController, boundMs: number): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const onTerminate = () => {
-    if (stop.signal.aborted) Deno.exit(TERMINATED);
-    stop.abort();
-    timer = setTimeout(() => Deno.exit(TERMINATED), boundMs);
-  };
-  Deno.addSignalListener("SIGTERM", onTerminate);
-  return () => {
-    clearTimeout(timer);
-    Deno.removeSignalListener("SIGTERM", onTerminate);
-  };
+class Descent {
+  readonly #stop: AbortController;
+  readonly #boundMs: number;
+  readonly #state = new WindDown();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #onTerminate = () => this.#take(this.#state.terminated());
+
+  constructor(stop: AbortController, boundMs: number) {
+    this.#stop = stop;
+    this.#boundMs = boundMs;
+    Deno.addSignalListener("SIGTERM", this.#onTerminate);
+  }
+
+  spawnerEnded(): void {
+    this.#take(this.#state.spawnerEnded());
+  }
+
+  /** The session has ended. */
+  over(): void {
+    clearTimeout(this.#timer);
+    Deno.removeSignalListener("SIGTERM", this.#onTerminate);
+  }
+
+  #take(step: WindDownStep): void {
+    if (step.kind === "exit") Deno.exit(TERMINATED);
+    if (step.kind !== "stop") return;
+    this.#timer = setTimeout(() => Deno.exit(TERMINATED), this.#boundMs);
+    this.#stop.abort(step.cause);
+  }
 }

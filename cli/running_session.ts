@@ -18,7 +18,8 @@ import {
 import { CARD_EXTENSION } from "../runtime/door/card_extension.ts";
 import { ambiguousText, matchAddress, ordinalText } from "../runtime/trace/session_address.ts";
 import type { CliContext } from "./context.ts";
-import { DoorClient, doorTrouble, doorWords, parseHostAndPort, rpcError } from "./door_client.ts";
+import { DoorClient, doorTrouble, doorWords, parseHostAndPort } from "../base/door_client.ts";
+import { rpcError } from "./door_error.ts";
 
 /** A record whose process may be alive. */
 export interface RunningSession {

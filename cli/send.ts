@@ -11,15 +11,8 @@ import { HttpError } from "../base/http_error.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../base/json_value.ts";
 import { readRecordProcess } from "../base/running_record.ts";
 import type { CliContext } from "./context.ts";
-import {
-  type DoorClient,
-  doorError,
-  type DoorEvent,
-  DoorRefusal,
-  RPC_CODE,
-  rpcError,
-  type RpcFailure,
-} from "./door_client.ts";
+import { type DoorClient, type DoorEvent, DoorRefusal, RPC_CODE, type RpcFailure } from "../base/door_client.ts";
+import { doorError, rpcError } from "./door_error.ts";
 import { followStream } from "./followed_stream.ts";
 import { findServingSession } from "./running_session.ts";
 import {
@@ -29,7 +22,7 @@ import {
   streamUpdate,
   type TaskView,
   type TaskWord,
-} from "./stream_events.ts";
+} from "../base/stream_events.ts";
 import { ArtifactPieces, indentRest, MixedOutput, shownSoFar, toolResultText } from "./stream_view.ts";
 import { UsageError } from "./usage_error.ts";
 

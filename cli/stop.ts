@@ -7,7 +7,8 @@ import { MurError, reasonOf } from "../base/errors.ts";
 import { isJsonObject, type JsonValue } from "../base/json_value.ts";
 import { readRecordProcess, removeRunningRecord, type RunningRecord } from "../base/running_record.ts";
 import type { CliContext } from "./context.ts";
-import { doorTrouble, doorWords, rpcError } from "./door_client.ts";
+import { doorTrouble, doorWords } from "../base/door_client.ts";
+import { rpcError } from "./door_error.ts";
 import { residueLines } from "./residue_lines.ts";
 import { doorOf, doorProblem, findRunningSession } from "./running_session.ts";
 

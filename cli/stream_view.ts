@@ -7,7 +7,7 @@
 import { MurError } from "../base/errors.ts";
 import { escapeControls } from "../runtime/agent/terminal_text.ts";
 import type { TextOutput } from "./context.ts";
-import type { StreamUpdate } from "./stream_events.ts";
+import type { StreamUpdate } from "../base/stream_events.ts";
 
 type ToolResult = Extract<StreamUpdate, { readonly kind: "tool-result" }>;
 type Status = Extract<StreamUpdate, { readonly kind: "status" }>;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { streamUpdate } from "./stream_events.ts";
+import { streamUpdate } from "../base/stream_events.ts";
 import { ArtifactPieces, shownSoFar, WatchView } from "./stream_view.ts";
 
 const MB = 1 << 20;

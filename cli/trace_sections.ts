@@ -388,7 +388,8 @@ function delegationRows(trace: Trace, facts: SectionFacts): string[] {
       `${id === null ? "(none)" : short(id)}  ${line.capsule}@${line.version}  ${
         child === null ? "(no child)" : short(child)
       }  ${line.outcome}`,
-      ...(typeof line.reason === "string" ? [`  ${line.reason}`] : []),
+      // A crashed child's last lines may be in it.
+      ...(typeof line.reason === "string" ? [`  ${line.reason.replaceAll("\n", "\n    ")}`] : []),
       ...(child === null || workdir === undefined ? [] : [`  child trace: ${facts.childTrace(workdir, child)}`]),
     ];
   });

@@ -8,11 +8,12 @@
 import { MurError } from "../base/errors.ts";
 import { readRecordProcess } from "../base/running_record.ts";
 import type { CliContext } from "./context.ts";
-import { type DoorClient, doorError, DoorRefusal, rpcError } from "./door_client.ts";
+import { type DoorClient, DoorRefusal } from "../base/door_client.ts";
+import { doorError, rpcError } from "./door_error.ts";
 import { doorAtUrl } from "./door_url.ts";
 import { followStream } from "./followed_stream.ts";
 import { findServingSession, type ServingSession } from "./running_session.ts";
-import { streamUpdate } from "./stream_events.ts";
+import { streamUpdate } from "../base/stream_events.ts";
 import { WatchView } from "./stream_view.ts";
 import { UsageError } from "./usage_error.ts";
 

@@ -14,7 +14,7 @@ import {
 import { reportFailure } from "./failure.ts";
 import { main } from "./main.ts";
 import type { TextOutput } from "./context.ts";
-import { streamUpdate } from "./stream_events.ts";
+import { streamUpdate } from "../base/stream_events.ts";
 import { WatchView } from "./stream_view.ts";
 import { watch } from "./watch.ts";
 

@@ -121,6 +121,16 @@ export class ShellSession {
         text: "shell tool input must include a non-empty 'command' string",
       };
     }
+    return await this.exec(name, commandArguments(name, command), command, signal);
+  }
+
+  /**
+   * Runs an allowed binary with its words.
+   *
+   * @param command What is told of it.
+   * @param signal Kills the command while it is in the foreground.
+   */
+  async exec(name: string, args: readonly string[], command: string, signal?: AbortSignal): Promise<ShellOutcome> {
     const failed = (text: string) => ({ kind: "error", summary: "shell execution failed", text }) as const;
     const path = this.#paths.get(name);
     if (path === undefined) return failed(`binary '${name}' is not in capabilities.shell.allow`);
@@ -132,7 +142,7 @@ export class ShellSession {
     try {
       running = await this.#options.start({
         path,
-        args: commandArguments(name, command),
+        args,
         keep: SHELL_OUTPUT_LIMIT,
         spoolDir: this.#options.logs.dir,
       }, signal);

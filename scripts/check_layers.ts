@@ -115,7 +115,8 @@ function cycles(imports: readonly ModuleImport[]): string[] {
   return faults;
 }
 
-async function* modules(root: string, below = ""): AsyncGenerator<string> {
+/** Paths of the modules below a directory, relative to it. */
+export async function* modules(root: string, below = ""): AsyncGenerator<string> {
   for await (const entry of Deno.readDir(`${root}/${below}`)) {
     const path = below === "" ? entry.name : `${below}/${entry.name}`;
     if (entry.isDirectory && !["dist", "node_modules", ".git", "coverage", "workdir"].includes(entry.name)) {

@@ -33,6 +33,8 @@ const UNPRIVILEGED_SUITES = [
   "base/rooted_dir_test.ts",
   "base/atomic_file_test.ts",
   "base/running_record_test.ts",
+  "base/tree_copy_test.ts",
+  "runtime/delegation",
   "cli/new_test.ts",
   "artifact/store_test.ts",
   "artifact/lockfile_test.ts",

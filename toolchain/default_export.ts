@@ -98,9 +98,11 @@ export function defaultExportProblem(
   }
   const callable = methods.some((method) => {
     const member = checker.getPropertyOfType(type, method);
-    // A hook's functions are optional ones.
-    return member !== undefined &&
-      checker.getNonNullableType(checker.getTypeOfSymbol(member)).getCallSignatures().length > 0;
+    if (member === undefined) return false;
+    const memberType = checker.getTypeOfSymbol(member);
+    // A hook has some of its functions, so none is sure to be there.
+    const called = role === "hook" ? checker.getNonNullableType(memberType) : memberType;
+    return called.getCallSignatures().length > 0;
   });
   return callable ? null : { problem: `has a default export that is not made by ${define}`, hint, node };
 }

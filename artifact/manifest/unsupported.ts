@@ -35,16 +35,6 @@ const FEATURES: readonly Feature[] = [
   },
   {
     area: "capability",
-    declared: ({ capabilities }) => when(capabilities.spawnAllow.length > 0, "capabilities.spawn.allow"),
-    lacks: "delegate to other capsules",
-  },
-  {
-    area: "capability",
-    declared: ({ capabilities }) => when(capabilities.planSubmit, "capabilities.plan.submit"),
-    lacks: "run plans",
-  },
-  {
-    area: "capability",
     declared: ({ capabilities }) => when(capabilities.installDeclared, "capabilities.install"),
     lacks: "install artifacts while a session runs",
   },

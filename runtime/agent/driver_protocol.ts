@@ -141,7 +141,7 @@ export function dispatchFailure(reason: string): DriverFailure {
 }
 
 /** Whether brackets outside strings nest deeper than `limit`. */
-function nestsDeeper(json: string, limit: number): boolean {
+export function nestsDeeper(json: string, limit: number): boolean {
   let depth = 0;
   let inString = false;
   for (let i = 0; i < json.length; i++) {

@@ -29,6 +29,8 @@ export interface CallScope {
   /** Class of the task. */
   readonly trust: Trust;
   readonly signal: AbortSignal;
+  /** The call is a step of a plan: its commands get no variables of the session and are never moved to the background. */
+  readonly inPlan?: boolean;
 }
 
 /** A shell command as its trace line tells it. */
@@ -53,10 +55,20 @@ export interface DetachedReport {
   readonly graceMs: number;
 }
 
+/** The members of a result that {@linkcode ToolRun.text} is made of, apart: a plan's step needs them. */
+export interface ToolAnswer {
+  readonly data: string | null;
+  readonly summary: string | null;
+  /** Reads the file that holds the data instead, at most so many bytes; `null` when none is named or can be read. */
+  readData(maxBytes: number): string | null;
+}
+
 /** What running a tool gave. */
 export interface ToolRun {
   readonly passed: boolean;
   readonly text: string;
+  /** Absent: the text is all there is. */
+  readonly answer?: ToolAnswer;
   readonly metadata: readonly (readonly [string, string])[];
   /** The tool says that its result is cut. */
   readonly truncated?: boolean;
@@ -77,6 +89,8 @@ export interface ResolvedTool {
   readonly inputSchema: JsonObject | null;
   /** Skills only: who put it there. */
   readonly skillOrigin?: "operator" | "runtime";
+  /** A command line of a plan: its words behind the binary, which no interpreter reads. */
+  readonly args?: readonly string[];
   /** Shell commands only: what would be run, for those who decide; `null` when the input holds no command. */
   describe?(input: JsonObject): ShellCommandLine | null;
   /** @throws {DispatchRefusal} when nothing ran. */
@@ -119,6 +133,16 @@ export interface DispatchResult {
   readonly inputTimedOut: boolean;
 }
 
+/** What a step of a plan gave. */
+export type StepCall =
+  /** A gate refused it, or nothing could be run. */
+  | { readonly kind: "refused"; readonly reason: string }
+  | { readonly kind: "ran"; readonly run: ToolRun };
+
+/** Why a gate refused a call. */
+type GateRefusal =
+  | { readonly gate: "input"; readonly missing: readonly string[]; readonly reason: string }
+  | { readonly gate: "protected-path"; readonly reason: string; readonly refused: ProtectedPathRefusal };
 /** A call that a policy hook refused. */
 interface PolicyDenial extends CallDenial {
   readonly event: "on-tool-call" | "on-shell";
@@ -152,9 +176,18 @@ export class ToolDispatcher {
     try {
       tool = this.#services.resolve(call.name);
       if (call.inputProblem !== null) throw new DispatchRefusal(call.inputProblem);
-      this.#requireInput(tool, call, scope);
-      const refused = this.#protectPaths(tool, call, scope);
-      if (refused !== null) return refused;
+      const refused = this.#gate(tool, call.name, call.input);
+      if (refused?.gate === "protected-path") return this.#protected(tool, call, scope, refused.refused);
+      if (refused?.gate === "input") {
+        this.#services.trace.write("tool_input_refused", {
+          turn: scope.turn,
+          tool_name: call.name,
+          tool_call_id: call.id,
+          missing: refused.missing,
+          reason: refused.reason,
+        });
+        throw new DispatchRefusal(refused.reason);
+      }
       command = tool.describe?.(call.input) ?? null;
       const denial = await this.#denial(call.name, inputJson, command, scope.turn);
       if (denial !== null) return this.#denied(call, scope, denial);
@@ -162,10 +195,7 @@ export class ToolDispatcher {
       if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
       run = await tool.run(call.input, scope);
     } catch (cause) {
-      // Anything that is neither a refusal nor a failed dispatch is a defect, or a trace that cannot be written.
-      const survivable = cause instanceof DispatchRefusal || cause instanceof ComponentFailure ||
-        (cause instanceof MurError && cause.code !== "E-RUN-007");
-      if (!survivable) throw cause;
+      if (!failsTheCallAlone(cause)) throw cause;
       refusal = reasonOf(cause);
     }
     const durationMs = Math.round(performance.now() - started);
@@ -184,32 +214,68 @@ export class ToolDispatcher {
       exitCode: run?.shell?.exitCode ?? null,
       truncated: run?.truncated ?? false,
     });
-    return { text, isError, fence, fatal: run?.fatal ?? null, inputTimedOut: run?.inputTimedOut ?? false };
+    return {
+      text,
+      isError,
+      fence,
+      fatal: run?.fatal ?? null,
+      inputTimedOut: run?.inputTimedOut ?? false,
+    };
+  }
+
+  /**
+   * Runs one attempt at a step of a plan: resolved, gated and run as a call of the model is, and told by the plan's own
+   * records instead of a call's (spec components 12.5, trace 6.6). Never throws for what a tool does.
+   *
+   * @param tool What answers; by default what the name resolves to.
+   * @param scope Of the call that submitted the plan, with the plan's signal.
+   */
+  async dispatchStep(
+    { name, input, tool }: { readonly name: string; readonly input: JsonObject; readonly tool?: ResolvedTool },
+    scope: CallScope,
+  ): Promise<StepCall> {
+    try {
+      const resolved = tool ?? this.#services.resolve(name);
+      const refused = this.#gate(resolved, name, input);
+      if (refused !== null) return { kind: "refused", reason: refused.reason };
+      const command = resolved.describe?.(input) ?? null;
+      const denial = await this.#denial(name, JSON.stringify(input), command, scope.turn);
+      if (denial !== null) {
+        this.#recordDenial(name, scope, denial);
+        return { kind: "refused", reason: denial.text };
+      }
+      if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
+      return { kind: "ran", run: await resolved.run(input, { ...scope, inPlan: true }) };
+    } catch (cause) {
+      if (!failsTheCallAlone(cause)) throw cause;
+      const reason = reasonOf(cause);
+      if (cause instanceof DispatchRefusal) return { kind: "refused", reason };
+      return { kind: "ran", run: { passed: false, text: reason, metadata: [] } };
+    }
+  }
+
+  /** The gates before every run (spec components 8.3), for calls of the model and steps of plans alike. */
+  #gate(tool: ResolvedTool, name: string, input: JsonObject): GateRefusal | null {
+    const missing = this.#missingInput(tool, name, input);
+    if (missing !== null) return missing;
+    const refused = this.#services.protectedPath(tool, name, input);
+    return refused === null ? null : { gate: "protected-path", reason: refused.reason, refused };
   }
 
   /** Gate 0 (spec components 8.3). */
-  #requireInput(tool: ResolvedTool, call: ToolCall, scope: CallScope): void {
-    if (tool.inputSchema === null) return;
-    const finding = checkRequiredInput(call.name, tool.inputSchema, call.input);
-    if (finding.kind === "complete") return;
+  #missingInput(tool: ResolvedTool, name: string, input: JsonObject): GateRefusal | null {
+    if (tool.inputSchema === null) return null;
+    const finding = checkRequiredInput(name, tool.inputSchema, input);
+    if (finding.kind === "complete") return null;
     if (finding.kind === "unusable") {
-      if (!this.#unchecked.has(call.name)) this.#services.warn(uncheckedInputWarning(call.name, finding.why));
-      this.#unchecked.add(call.name);
-      return;
+      if (!this.#unchecked.has(name)) this.#services.warn(uncheckedInputWarning(name, finding.why));
+      this.#unchecked.add(name);
+      return null;
     }
-    this.#services.trace.write("tool_input_refused", {
-      turn: scope.turn,
-      tool_name: call.name,
-      tool_call_id: call.id,
-      missing: finding.missing,
-      reason: finding.reason,
-    });
-    throw new DispatchRefusal(finding.reason);
+    return { gate: "input", missing: finding.missing, reason: finding.reason };
   }
 
-  #protectPaths(tool: ResolvedTool, call: ToolCall, scope: CallScope): DispatchResult | null {
-    const refused = this.#services.protectedPath(tool, call.name, call.input);
-    if (refused === null) return null;
+  #protected(tool: ResolvedTool, call: ToolCall, scope: CallScope, refused: ProtectedPathRefusal): DispatchResult {
     this.#services.trace.write("protected_path_denied", {
       turn: scope.turn,
       call: tool.kind === "shell" ? "shell" : "tool",
@@ -255,14 +321,13 @@ export class ToolDispatcher {
     return { event, ...denial, text };
   }
 
-  #denied(call: ToolCall, scope: CallScope, { event, hook, reason, text }: PolicyDenial): DispatchResult {
-    this.#services.trace.write("call_denied", {
-      turn: scope.turn,
-      event,
-      hook_name: hook,
-      target: call.name,
-      reason,
-    });
+  #recordDenial(target: string, { turn }: CallScope, { event, hook, reason }: PolicyDenial): void {
+    this.#services.trace.write("call_denied", { turn, event, hook_name: hook, target, reason });
+  }
+
+  #denied(call: ToolCall, scope: CallScope, denial: PolicyDenial): DispatchResult {
+    const { text } = denial;
+    this.#recordDenial(call.name, scope, denial);
     this.#frame(call, scope, {
       content: text,
       fenceSource: null,
@@ -377,4 +442,13 @@ export class ToolDispatcher {
       ...outcome,
     });
   }
+}
+
+/**
+ * Whether what a tool threw is a refusal or a failed dispatch, and the session goes on. Anything else is a defect, or a
+ * trace that cannot be written.
+ */
+export function failsTheCallAlone(cause: unknown): boolean {
+  return cause instanceof DispatchRefusal || cause instanceof ComponentFailure ||
+    (cause instanceof MurError && cause.code !== "E-RUN-007");
 }

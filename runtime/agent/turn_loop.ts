@@ -8,7 +8,7 @@
  */
 import { MurError, reasonOf, type WarningSink } from "../../base/errors.ts";
 import { ComponentFailure, type ToolResult } from "../component/component_runtime.ts";
-import type { FrameLog, TextFrame } from "../session/frame_log.ts";
+import type { FrameLog } from "../session/frame_log.ts";
 import type { TaskFailureCause, Trust } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { Compaction, HookArtifact, TurnHooks } from "./agent_hooks.ts";
@@ -143,7 +143,7 @@ export type AttemptEnd =
   }
   | { readonly kind: "max_turns_reached"; readonly message: string }
   | { readonly kind: "spend_ceiling_reached"; readonly message: string }
-  | { readonly kind: "canceled"; readonly phase: "turn" | "inference"; readonly turn: number }
+  | { readonly kind: "canceled"; readonly phase: "turn" | "inference" | "delegation"; readonly turn: number }
   /** Ends the session too (`E-RUN-013`, `E-RUN-014`). */
   | { readonly kind: "fatal"; readonly error: MurError };
 
@@ -257,7 +257,7 @@ class Attempt {
           streamed = true;
           this.#text(chunk, false);
         },
-        thinking: (chunk) => this.#tell({ type: "thinking", taskId, text: chunk, final: false }),
+        thinking: (chunk) => services.frames.tell({ type: "thinking", taskId, text: chunk, final: false }, this.#input),
       }, signal);
     } catch (cause) {
       // Whatever else was thrown is a defect of this program and must not pass for a failed driver.
@@ -420,14 +420,7 @@ class Attempt {
   }
 
   #text(text: string, final: boolean): void {
-    this.#tell({ type: "text", taskId: this.#input.taskId, text, final });
-  }
-
-  /** Streams carry the text of tasks that came over the door; the terminal shows the others' (spec door 12.2). */
-  #tell(frame: TextFrame): void {
-    const { frames } = this.#services;
-    if (this.#input.overDoor) frames.publish(frame);
-    else frames.show(frame);
+    this.#services.frames.tell({ type: "text", taskId: this.#input.taskId, text, final }, this.#input);
   }
 
   #warnCut(turn: number): void {

@@ -150,3 +150,14 @@ export function completionNotAwaited(delegationId: string | null): A2aError {
     "murmur.nexus",
   );
 }
+
+/** A completion of a child that its session is ending. */
+export function completionBeingEnded(delegationId: string): A2aError {
+  return withInfo(
+    -31002,
+    "COMPLETION_NOT_AWAITED",
+    `delegation ${delegationId} is being ended by this session; its launcher records the outcome`,
+    { delegationId },
+    "murmur.nexus",
+  );
+}

@@ -4,6 +4,7 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
+import type { Receipt } from "../delegation/delegation_state.ts";
 import type { FrameLog } from "../session/frame_log.ts";
 import type { TaskRegistry } from "../session/task_registry.ts";
 import type { TraceEventBody } from "../trace/trace_event.ts";
@@ -50,6 +51,8 @@ export interface DoorSession extends DoorShape {
   readonly a2aCompat: readonly ("v0.3" | "rest")[];
   /** `exports.peer_tasks.accept`. */
   readonly acceptsPeers: boolean;
+  /** Hands a completion to the session's delegations; `null`: it makes none. */
+  readonly receiveCompletion: ((delegationId: string) => Receipt) | null;
   /** `null`: the manifest declares neither plane. */
   readonly planes: ServedPlanes | null;
   /** The class this session achieved. */

@@ -19,7 +19,7 @@ import {
   versionNotSupported,
 } from "./a2a_error.ts";
 import { type CallFacts, DoorCall, DoorRequestHandler } from "./a2a_request_handler.ts";
-import { refuseCompletion } from "./completion_delivery.ts";
+import { answerCompletion } from "./completion_delivery.ts";
 import { type Caller, type HttpRefusal, refuseScope, requestClass } from "./door_access.ts";
 import {
   type DoorMethod,
@@ -134,14 +134,18 @@ export class JsonRpcEndpoint {
       return failed(request.id, versionNotSupported(version?.trim() ?? ""));
     }
     if (requestClass(headers.get("x-murmur-task-origin")) === "completion") {
-      return failed(
-        request.id,
-        refuseCompletion({
+      const answer = answerCompletion(
+        {
           method: request.method,
           session: headers.get("x-murmur-completion-session"),
           delegationId: headers.get("x-murmur-delegation-id"),
-        }, this.#session.sessionId),
+        },
+        this.#session.sessionId,
+        this.#session.receiveCompletion,
       );
+      return "code" in answer
+        ? failed(request.id, answer)
+        : { kind: "json", body: resultAnswer(request.id, { ...answer }) };
     }
     const meaning = older === null
       ? meantMethod(request.method, this.#session)

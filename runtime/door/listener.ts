@@ -55,6 +55,8 @@ export interface Listener {
   readonly port: number;
   /** The session is ready: tasks are taken. Until then requests wait; the card is answered from the start. */
   serve(): void;
+  /** A request is on its way: what answers it is loaded ahead. */
+  expectRequest(): void;
   /** Stops accepting, answers what is held, lets open answers finish for `drainMs`, then cuts them. */
   close(drainMs: number): Promise<void>;
 }
@@ -153,6 +155,7 @@ export function openListener(options: ListenerOptions): Listener {
   return {
     port: server.addr.port,
     serve: () => door.serve(),
+    expectRequest: () => door.expectRequest(),
     async close(drainMs) {
       door.shut();
       const drained = server.shutdown();
@@ -189,6 +192,15 @@ class Door {
 
   serve(): void {
     this.#ready.resolve();
+  }
+
+  #load(): Promise<Endpoints> {
+    return this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal);
+  }
+
+  expectRequest(): void {
+    // What keeps it from being loaded is told by the request itself.
+    this.#load().catch(() => {});
   }
 
   /** Answers what is held, with the states reached. */
@@ -324,7 +336,7 @@ class Door {
     try {
       // Nothing is read before it can be answered: bodies that were read and wait would add up.
       await this.#ready.promise;
-      const endpoints = await (this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal));
+      const endpoints = await this.#load();
       const body = isEmpty ? NO_BODY : await this.#bodies.read(request, length);
       switch (body) {
         case "too_large":

@@ -143,6 +143,15 @@ export class FrameLog {
     for (const watcher of this.#watchers) watcher(body);
   }
 
+  /**
+   * Tells a piece of text to whom it concerns: streams carry that of tasks that came over the door, the terminal shows the
+   * others' (spec door 12.2).
+   */
+  tell(frame: TextFrame, { overDoor }: { readonly overDoor: boolean }): void {
+    if (overDoor) this.publish(frame);
+    else this.show(frame);
+  }
+
   /** A frame that is still kept. */
   frame(id: number): Frame | undefined {
     const oldest = this.#kept[0]?.frame.id;

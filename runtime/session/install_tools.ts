@@ -10,8 +10,16 @@ import { shellToolManifest } from "../agent/tool_inventory.ts";
 import { withoutLiteralKeys } from "./manifest_copy.ts";
 import type { StagedSession } from "./stage_session.ts";
 
-/** Writes the tools of a session. `runtime` is its runtime directory. */
-export function installTools(staged: StagedSession, runtime: RootedDir): void {
+/**
+ * Writes the tools of a session. `runtime` is its runtime directory.
+ *
+ * @param provided Manifests of the tools the runtime itself provides, by name.
+ */
+export function installTools(
+  staged: StagedSession,
+  runtime: RootedDir,
+  provided: ReadonlyMap<string, string> = new Map(),
+): void {
   for (const { entry, manifestText, payload } of staged.artifacts) {
     const directory = `tools/${entry.bareName}`;
     runtime.mkdir(directory, { mode: 0o700 });
@@ -28,6 +36,10 @@ export function installTools(staged: StagedSession, runtime: RootedDir): void {
     if (runtime.exists(`${directory}/murmur.yaml`)) continue;
     if (!runtime.exists(directory)) runtime.mkdir(directory, { mode: 0o700 });
     write(runtime, `${directory}/murmur.yaml`, shellToolManifest(binary));
+  }
+  for (const [name, manifest] of provided) {
+    runtime.mkdir(`tools/${name}`, { mode: 0o700 });
+    write(runtime, `tools/${name}/murmur.yaml`, manifest);
   }
   write(runtime, "murmur.yaml", withoutLiteralKeys(staged.manifest));
 }

@@ -4,16 +4,13 @@
  *
  * @module
  */
-import { DEFAULT_LIMITS } from "../../artifact/manifest/default_limits.ts";
 import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { murmurHome, murmurHomeAt } from "../../base/murmur_home.ts";
 import { hardenProcess } from "../../base/process_hardening.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts";
-import { confineHelper } from "../../sandbox/confine_helper.ts";
 import { LAUNCH_TASK } from "../agent/task_origin.ts";
-import { createComponentRuntime } from "../component/create_component_runtime.ts";
-import { componentHostScript } from "../component/host_program.ts";
+import { startComponents } from "../component/start_components.ts";
 import { type FinalTaskState, type Frame, type FrameLog, isFinalState } from "./frame_log.ts";
 import { runAgentSession, type ServingSession, type SessionOutcome } from "./run_session.ts";
 import { planLaunch, stageSession } from "./stage_session.ts";
@@ -117,14 +114,7 @@ export async function launchCapsule(launch: CapsuleLaunch): Promise<RunningCapsu
   const variables = launch.env;
   const env = variables === undefined ? Deno.env : { get: (name: string): string | undefined => variables[name] };
   const home = launch.home === undefined ? murmurHome(env) : murmurHomeAt(launch.home);
-  const [helper, hostScript] = await Promise.all([confineHelper(), componentHostScript()]);
-  const components = createComponentRuntime({
-    compiledDirectory: home.compiled,
-    bounds,
-    limits: { ...DEFAULT_LIMITS, deadlineDeclared: false },
-    confineHelper: helper,
-    hostScript,
-  });
+  const components = await startComponents({ home, bounds });
   const stop = new AbortController();
   const opened = Promise.withResolvers<ServingSession>();
   const run = async (): Promise<SessionOutcome> => {
@@ -150,6 +140,7 @@ export async function launchCapsule(launch: CapsuleLaunch): Promise<RunningCapsu
         useEnvFile: launch.useEnvFile ?? true,
         containment: launch.containment ?? null,
         systemPrompt: launch.systemPrompt ?? null,
+        spawned: null,
         warn: launch.onWarning ?? (() => {}),
         notice: launch.onDiagnostic ?? (() => {}),
       });

@@ -7,6 +7,7 @@ import { CONTAINMENT_CLASSES, type ContainmentClass } from "../../artifact/manif
 import { MurError, type WarningSink } from "../../base/errors.ts";
 import type { MurmurHome } from "../../base/murmur_home.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
+import type { SpawnedLaunch } from "../delegation/spawned_launch.ts";
 
 /** Read access to variables. */
 export interface Variables {
@@ -22,7 +23,10 @@ export type CapsuleSource =
 
 /** Everything a launch is given. */
 export interface LaunchOptions {
-  /** Absolute current directory. */
+  /**
+   * Absolute directory that relative paths, the project and its configuration are taken against: the current one, but for a
+   * delegated child. That stands in its work folder, where all may come from an agent.
+   */
   readonly cwd: string;
   readonly env: Variables;
   readonly home: MurmurHome;
@@ -45,6 +49,8 @@ export interface LaunchOptions {
   readonly useEnvFile: boolean;
   readonly containment: string | null;
   readonly systemPrompt: string | null;
+  /** What another session launched it with; `null` when an operator did. */
+  readonly spawned: SpawnedLaunch | null;
   readonly warn: WarningSink;
   /** Takes lines for stderr that carry no code. */
   readonly notice: (line: string) => void;
@@ -88,8 +94,9 @@ export function lifecycleFlags(options: Pick<LaunchOptions, "taskAcceptance" | "
 }
 
 /**
- * Variables by which another program launches a capsule as its child or as a member of a formation. This version serves
- * neither, and running such a session on its own would break what its launcher relies on.
+ * Variables by which another program launches a capsule as its child or as a member of a formation. No formation is served
+ * by this version, and no child inside another program; running such a session on its own would break what its launcher
+ * relies on.
  */
 const LAUNCHER_VARIABLES: readonly { readonly name: string; readonly code: "E-RUN-020" | "E-RUN-044" | "E-RUN-046" }[] =
   [
@@ -101,11 +108,20 @@ const LAUNCHER_VARIABLES: readonly { readonly name: string; readonly code: "E-RU
     { name: "MURMUR_FORMATION_PEERS", code: "E-RUN-046" },
   ];
 
-/** Refuses a launch as somebody's child or member. @throws {MurError} `E-RUN-020`, `E-RUN-044`, `E-RUN-046`. */
-export function refuseForeignLaunch(env: Variables): void {
+/** Whether another session launched this process, as far as its variables tell. */
+export function hasSpawnerVariables(env: Variables): boolean {
+  return LAUNCHER_VARIABLES.some(({ name, code }) => code === "E-RUN-020" && (env.get(name) ?? "").trim() !== "");
+}
+
+/**
+ * Refuses a launch as somebody's member, or as a child by a program that took nothing of what its launcher handed it.
+ *
+ * @throws {MurError} `E-RUN-020`, `E-RUN-044`, `E-RUN-046`.
+ */
+export function refuseForeignLaunch({ env, spawned }: Pick<LaunchOptions, "env" | "spawned">): void {
   for (const { name, code } of LAUNCHER_VARIABLES) {
-    if ((env.get(name) ?? "").trim() === "") continue;
-    throw new MurError(code, `${name} is set, and this version of mur cannot be launched by another capsule`, {
+    if ((env.get(name) ?? "").trim() === "" || (spawned !== null && code === "E-RUN-020")) continue;
+    throw new MurError(code, `${name} is set, and this version of mur cannot be launched so`, {
       hint: `unset ${name} to run the capsule on its own`,
     });
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { MurError } from "../../base/errors.ts";
+import type { SpawnedLaunch } from "../delegation/spawned_launch.ts";
 import {
   containmentFlag,
   lifecycleFlags,
@@ -42,18 +43,24 @@ Deno.test("lifecycle flags are judged by their words", () => {
   assert.equal(code(() => lifecycleFlags({ taskAcceptance: null, afterTask: "stay" })), "E-IO-003");
 });
 
-Deno.test("a launch by another capsule is refused, a blank variable is none", () => {
-  const env = (values: Record<string, string>) => ({ get: (name: string) => values[name] });
-  assert.equal(code(() => refuseForeignLaunch(env({}))), "none");
-  assert.equal(code(() => refuseForeignLaunch(env({ MURMUR_SPAWNER: "  " }))), "none");
-  assert.equal(code(() => refuseForeignLaunch(env({ MURMUR_SPAWNER: "{}" }))), "E-RUN-020");
-  assert.equal(code(() => refuseForeignLaunch(env({ MURMUR_FORMATION_ID: "frm_1" }))), "E-RUN-044");
-  assert.equal(code(() => refuseForeignLaunch(env({ MURMUR_FORMATION_PEERS: "a=b" }))), "E-RUN-046");
+Deno.test("a launch in a formation is refused, and as a child by who did not take it; a blank variable is none", () => {
+  const launch = (values: Record<string, string>, spawned: SpawnedLaunch | null = null) =>
+    code(() => refuseForeignLaunch({ env: { get: (name) => values[name] }, spawned }));
+  const taken: SpawnedLaunch = { approval: null, handle: null, lifeline: null, snapshot: null };
+  assert.equal(launch({}), "none");
+  assert.equal(launch({ MURMUR_SPAWNER: "  " }), "none");
+  assert.equal(launch({ MURMUR_SPAWNER: "{}" }), "E-RUN-020");
+  assert.equal(launch({ MURMUR_SPAWNER: "{}", MURMUR_SPAWNER_LIFELINE: "3" }, taken), "none");
+  for (const spawned of [null, taken]) {
+    assert.equal(launch({ MURMUR_FORMATION_ID: "frm_1" }, spawned), "E-RUN-044");
+    assert.equal(launch({ MURMUR_FORMATION_PEERS: "a=b" }, spawned), "E-RUN-046");
+  }
 });
 
 Deno.test("the value of a launcher's variable is not shown", () => {
   try {
-    refuseForeignLaunch({ get: (name) => name === "MURMUR_SPAWNER" ? "very-secret" : undefined });
+    const env = { get: (name: string) => name === "MURMUR_SPAWNER" ? "very-secret" : undefined };
+    refuseForeignLaunch({ env, spawned: null });
     assert.fail("not refused");
   } catch (error) {
     assert.ok(error instanceof MurError && !error.message.includes("very-secret"));

@@ -19,6 +19,7 @@ export function protectedPathOf(
 ): ProtectedPathRefusal | null {
   if (tool.kind === "skill") return null;
   if (tool.kind !== "shell") return refuseToolWrite(paths, input, tool.inputSchema);
+  if (tool.args !== undefined) return refuseShellWrite(paths, { kind: "argv", binary: name, args: tool.args });
   const command = typeof input.command === "string" ? input.command.trim() : "";
   if (command === "") return null;
   return refuseShellWrite(

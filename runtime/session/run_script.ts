@@ -20,6 +20,7 @@ import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
 import { redactValues } from "../trace/trace_redaction.ts";
 import { componentEnvironment } from "./component_environment.ts";
 import { installTools } from "./install_tools.ts";
+import { registers, registerSession } from "./register_session.ts";
 import type { SessionReady } from "./run_session.ts";
 import { bindComponents } from "./session_components.ts";
 import { createSessionDirectories, makeWorkFolder, sessionPaths } from "./session_directories.ts";
@@ -64,6 +65,10 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
     onCredential: () => {},
   });
   cleanup.defer(() => bound.close());
+  const registration = registers(staged) ? await registerSession(staged) : null;
+  let outcome: "complete" | "failed" = "failed";
+  // Before the running record is removed: one that is gone is a session that died to the daemon.
+  await using _retirement = { [Symbol.asyncDispose]: async () => void await registration?.deregister(outcome) };
   // A line of a component may quote what its upstream said, and that a key.
   const redacted = (text: string) =>
     redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
@@ -105,6 +110,7 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
         return read === null ? null : buffer.subarray(0, read);
       },
     });
+    outcome = "complete";
     return null;
   } catch (cause) {
     if (!(cause instanceof ComponentFailure)) throw cause;
@@ -144,6 +150,7 @@ function recordRunning(staged: StagedSession, recordsDir: string, run: ScriptRun
       workdir,
       records_dir: recordsDir,
       outlives_launcher: false,
+      ...(options.spawned?.handle ? { spawned_by: options.spawned.handle.sessionId } : {}),
       started_at: new Date().toISOString(),
     });
   } catch (cause) {

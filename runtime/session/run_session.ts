@@ -35,6 +35,7 @@ import { DoorTokens } from "../door/door_token.ts";
 import { type Listener, openListener } from "../door/listener.ts";
 import { type CredentialGateway, credentialRejectedError } from "../inference/credential_gateway.ts";
 import { createSpendMeter, type SpendMeter } from "../inference/spend_meter.ts";
+import type { CapsuleSteps } from "../plan/capsule_steps.ts";
 import type { SessionExitStatus } from "../trace/trace_event.ts";
 import { lostCommands, markLostCommands } from "../trace/lost_commands.ts";
 import { redactPeerTokens, redactValues } from "../trace/trace_redaction.ts";
@@ -55,11 +56,14 @@ import {
   sessionPaths,
 } from "./session_directories.ts";
 import type { SessionPlanes } from "./session_planes.ts";
-import { SessionTools } from "./session_tools.ts";
+import { type RuntimeTool, SessionTools } from "./session_tools.ts";
 import { compactsHistory, driverEntry, proxyOf, type StagedSession, writeFirstLock } from "./stage_session.ts";
 import { runTaskLoop } from "./task_loop.ts";
 import { TaskRegistry, type TaskRequest } from "./task_registry.ts";
 import { runTask, type TaskOutcome, type TaskServices } from "./task_runner.ts";
+import type { Registration } from "../delegation/registration.ts";
+import type { SessionDelegations } from "../delegation/session_delegations.ts";
+import { registers, registerSession } from "./register_session.ts";
 
 /** A session that serves. */
 export interface SessionReady {
@@ -99,7 +103,7 @@ export interface SessionRun {
   readonly ready: (session: ServingSession) => void;
   /** Lines of components' output and of the runtime, for stderr. */
   readonly diagnostics: (line: string) => void;
-  /** Aborted: the session ends in order (spec session 17.3). */
+  /** Aborted: the session ends in order (spec session 17.3); with `spawner_ended` when its launcher is gone (17.4). */
   readonly stop: AbortSignal;
 }
 
@@ -114,6 +118,9 @@ export async function runAgentSession(staged: StagedSession, run: SessionRun): P
     await session.open();
     run.ready(session.readiness());
     return await session.live();
+  } catch (error) {
+    await session.failed();
+    throw error;
   } finally {
     await session.close();
   }
@@ -140,6 +147,12 @@ class AgentSession {
   /** `null`: the capsule starts no commands. */
   #contained: ContainedCommands | null = null;
   #commands!: SessionCommands;
+  /** `null`: the capsule neither delegates nor was delegated. */
+  #registration: Registration | null = null;
+  /** The daemon may count the session though it is at its end. */
+  #mayBeCounted = false;
+  /** `null`: the capsule may not delegate. */
+  #delegations: SessionDelegations | null = null;
   /** `null`: the manifest declares neither plane nor peer files. */
   #planes: SessionPlanes | null = null;
   /** `null`: the capsule declares no hooks. */
@@ -156,6 +169,11 @@ class AgentSession {
   #breach: MurError | null = null;
   /** The session ended in order: what runs in the background may go on. */
   #ended = false;
+  /** `null` while it goes on, and when it ended otherwise. */
+  #status: SessionExitStatus | null = null;
+  readonly #startedAt = performance.now();
+  #lastTask: TaskOutcome | null = null;
+  #endReported = false;
 
   constructor(staged: StagedSession, run: SessionRun) {
     this.#staged = staged;
@@ -185,7 +203,7 @@ class AgentSession {
         },
       },
       contextOf: (contextId) => a2aTaskContext(this.#launchContext(), contextId),
-      residue: () => this.#commands.residue(),
+      residue: () => [...this.#commands.residue(), ...this.#delegations?.residue() ?? []],
     });
   }
 
@@ -202,7 +220,7 @@ class AgentSession {
       report: (text) => this.#log.line(text),
     });
     this.#undo.push(() => this.#tokens.close());
-    installTools(staged, this.#directories.runtime);
+    installTools(staged, this.#directories.runtime, await this.#providedManifests());
     await this.#openPlanes();
     await this.#stageHooks();
     await writeFirstLock(staged);
@@ -210,6 +228,7 @@ class AgentSession {
     this.#installed = installedTools(this.#toolsDirectory());
     this.#openDoor();
     const url = `localhost:${this.#listener.port}`;
+    if (registers(staged)) await this.#register(url);
     this.#writeMurmurMd(url);
     this.#spend = createSpendMeter({
       sessionId: staged.sessionId,
@@ -227,12 +246,33 @@ class AgentSession {
     hooks.catch(() => {});
     await this.#containCommands();
     this.#hooks = await hooks;
-    this.#openTools(url);
+    await this.#openDelegations(url);
+    await this.#openTools(url);
     for (const warning of staged.containment.launchWarnings) this.#warnAtLaunch(warning);
     this.#startTrace();
     this.#log.line(JSON.stringify(this.#inventory()));
-    this.#writeRunningRecord(url);
+    if (!registers(staged)) this.#writeRunningRecord(url);
+    // Again: what waits for the slot need not wait for the rest of the teardown.
+    this.#undo.push(() => this.#retire());
     sameWorkdir(this.#directories);
+  }
+
+  /** Its running record comes first: should it die from now on, or not learn that it is registered, the daemon sees it by that. */
+  async #register(url: string): Promise<void> {
+    this.#writeRunningRecord(url);
+    try {
+      this.#registration = await registerSession(this.#staged);
+    } catch (error) {
+      const { mayBeRegistered } = await import("../delegation/registration.ts");
+      this.#mayBeCounted = mayBeRegistered(error);
+      throw error;
+    }
+    this.#undo.push(() => this.#retire());
+  }
+
+  async #retire(): Promise<void> {
+    const uncounted = await this.#registration?.deregister(this.#status === "ok" ? "complete" : "failed");
+    this.#mayBeCounted = uncounted === false;
   }
 
   readiness(): ServingSession {
@@ -262,9 +302,11 @@ class AgentSession {
     const { lifecycle, options } = this.#staged;
     await this.#hooks?.sessionStarted();
     const text = this.#taskText;
-    // Nothing else is to be done yet; a launch task loads it while its driver is busy.
     if (text === null) {
-      void loadHttpModules();
+      // Nothing else is to be done yet, but by a delegated child, whose task is on its way: the answer to that comes first.
+      // A task loads it while its driver is busy.
+      if (options.spawned?.approval) this.#listener.expectRequest();
+      else void loadHttpModules();
       this.#run.components.letGoWhenIdle();
     }
     const seconds = Number(options.env.get("MURMUR_A2A_TIMEOUT_SECS") ?? "");
@@ -281,7 +323,7 @@ class AgentSession {
       },
       idleMs: Number.isInteger(seconds) && seconds > 0 ? seconds * 1_000 : DEFAULT_IDLE_MS,
       stop: this.#run.stop,
-      run: (task, signal) => runTask(this.#taskServices(), task, signal),
+      run: async (task, signal) => this.#lastTask = await runTask(this.#taskServices(), task, signal),
       afterLaunch: () => this.#lostCommandsTask(),
       goOn: () => {
         // The next task brings its own text.
@@ -342,8 +384,10 @@ class AgentSession {
     await this.#hooks?.sessionEnded(status);
     await this.#commands.abandon();
     this.#ended = true;
+    this.#status = status;
     this.#hooks?.flushFaults();
     this.#trace.endSession(status);
+    await this.#reportEnd((outcome ?? this.#lastTask)?.status === "ok" ? "ok" : "error");
     this.#frames.close();
     if (outcome === null || status === "ok") return { status, text: outcome?.text ?? null, error: null };
     const error = outcome.fatal ??
@@ -351,6 +395,37 @@ class AgentSession {
         hint: `see ${this.#directories.paths.records}/out/result.txt and mur trace show`,
       });
     return { status, text: outcome.text, error };
+  }
+
+  /** The session cannot go on; whoever delegated it is told, when there is anything to tell it from. */
+  async failed(): Promise<void> {
+    if (this.#directories !== undefined) await this.#reportEnd("error");
+  }
+
+  /** Reports the end of a delegated session to the one that delegated it, once (spec roost 16.2, session 17.5 step 8). */
+  async #reportEnd(status: "ok" | "error"): Promise<void> {
+    const { options, manifest, sessionId } = this.#staged;
+    const handle = options.spawned?.handle ?? null;
+    if (handle === null || this.#endReported) return;
+    this.#endReported = true;
+    const { reportCompletion } = await import("../delegation/completion_report.ts");
+    const { paths, out, records } = this.#directories;
+    await reportCompletion({
+      handle,
+      completion: {
+        delegation_id: handle.delegationId,
+        capsule_name: manifest.name,
+        capsule_version: manifest.version,
+        session_id: sessionId,
+        status,
+        ...(out.exists("result.txt") ? { result_path: `${paths.records}/out/result.txt` } : {}),
+        workdir: paths.workdir,
+        duration_ms: Math.round(performance.now() - this.#startedAt),
+      },
+      records,
+      bounds: options.bounds,
+      report: (text) => this.#report(text),
+    });
   }
 
   /** Undoes everything that was opened, whatever fails on the way. */
@@ -470,6 +545,10 @@ class AgentSession {
         conversation: lifecycle.conversation,
         a2aCompat: manifest.network.a2aCompat,
         acceptsPeers: manifest.exports.peerTasks,
+        receiveCompletion: manifest.capabilities.spawnAllow.length === 0
+          ? null
+          // One that comes before the first delegation is nobody's.
+          : (delegationId) => this.#delegations?.receive(delegationId) ?? "not-awaited",
         planes: this.#planes?.endpoint ?? null,
         containment: containment.decision.achieved,
         recordPlane: (record) => recordPlane(this.#trace.second, record),
@@ -502,7 +581,7 @@ class AgentSession {
       recordsDir: paths.records,
       contextBudget: manifest.context.maxTokens,
       compactionHook: this.#staged.artifacts.some(compactsHistory),
-      copiedFolder: null,
+      copiedFolder: this.#staged.options.spawned?.snapshot ?? null,
       artifacts: this.#installed.filter((tool) => describeTool(tool) !== null).map(({ name, manifest: own }) => ({
         name,
         version: own.version,
@@ -586,6 +665,74 @@ class AgentSession {
   #report(text: string): void {
     this.#run.diagnostics(text);
     this.#log.line(text);
+  }
+
+  /** Opens what hands work to other capsules; nothing of it is loaded for one that may not. */
+  async #openDelegations(url: string): Promise<void> {
+    if (this.#registration === null || this.#staged.manifest.capabilities.spawnAllow.length === 0) return;
+    const { openDelegations } = await import("../delegation/open_delegations.ts");
+    const delegations = openDelegations({
+      staged: this.#staged,
+      directories: this.#directories,
+      url,
+      registration: this.#registration,
+      trace: this.#trace,
+      progress: (taskId, message) => this.#registry.progress(taskId, message),
+      traceparentOf: (taskId) => this.#registry.traceparent(taskId),
+      report: (text) => this.#report(text),
+      diagnostics: (line) => this.#run.diagnostics(line),
+    });
+    this.#delegations = delegations;
+    this.#undo.push(() => delegations.close());
+  }
+
+  /** Manifests of the tools the runtime provides to this capsule, by name; what it does not have is not loaded. */
+  async #providedManifests(): Promise<ReadonlyMap<string, string>> {
+    const provided = new Map<string, string>();
+    const { planSubmit, spawnAllow: allow, workdirSnapshot: snapshots } = this.#staged.manifest.capabilities;
+    if (planSubmit) {
+      const { planManifest, SUBMIT_PLAN } = await import("../plan/plan_manifest.ts");
+      provided.set(SUBMIT_PLAN, planManifest());
+    }
+    if (allow.length > 0) {
+      const { DELEGATE_TASK, delegateTaskManifest } = await import("../delegation/delegate_task.ts");
+      provided.set(DELEGATE_TASK, delegateTaskManifest({ allow, snapshots }));
+    }
+    return provided;
+  }
+
+  /** The tools the runtime provides to this capsule, by name. @param tools What their calls may use. */
+  async #runtimeTools(tools: () => SessionTools): Promise<ReadonlyMap<string, RuntimeTool>> {
+    const provided = new Map(this.#planes?.tools ?? []);
+    const { capabilities } = this.#staged.manifest;
+    if (this.#delegations !== null) provided.set("delegate-task", this.#delegations.tool().run);
+    if (capabilities.planSubmit) {
+      const { PlanTool } = await import("../plan/plan_tool.ts");
+      const plans = new PlanTool({
+        facts: () => ({
+          tools: new Set(this.#inventory().map(({ name }) => name)),
+          shellAllow: new Set(capabilities.shellAllow),
+        }),
+        runtimeDir: this.#directories.runtime,
+        trace: this.#trace,
+        dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
+        command: (words, line) => tools().command(words[0], words.slice(1), line),
+        capsules: await this.#capsuleSteps(),
+        waiting: (taskId, wait) => this.#registry.waitIn(taskId, "plan", wait),
+        report: (text) => this.#report(text),
+      });
+      provided.set("submit-plan", plans.tool().run);
+    }
+    return provided;
+  }
+
+  async #capsuleSteps(): Promise<CapsuleSteps> {
+    if (this.#delegations === null) {
+      const { noCapsuleSteps } = await import("../plan/capsule_steps.ts");
+      return noCapsuleSteps(this.#staged.options.env.get("MURMUR_ROOST_URL"));
+    }
+    const { openSteps } = await import("../delegation/open_delegations.ts");
+    return openSteps(this.#staged, this.#delegations);
   }
 
   #declaresHooks(): boolean {
@@ -681,7 +828,7 @@ class AgentSession {
     ];
   }
 
-  #openTools(url: string): void {
+  async #openTools(url: string): Promise<void> {
     const staged = this.#staged;
     const { manifest } = staged;
     this.#commands = new SessionCommands({
@@ -695,7 +842,7 @@ class AgentSession {
       enqueue: (task) => this.#registry.enqueue(task),
     });
     this.#undo.push(() => this.#commands.close(this.#ended));
-    const tools = new SessionTools({
+    const tools: SessionTools = new SessionTools({
       installed: this.#installed,
       allowlist: new Set(manifest.artifacts.filter(({ role }) => role === "tool").map(({ bareName }) => bareName)),
       shellAllow: manifest.capabilities.shellAllow,
@@ -706,7 +853,7 @@ class AgentSession {
       ),
       components: this.#run.components,
       commands: this.#commands,
-      runtimeTools: this.#planes?.tools ?? new Map(),
+      runtimeTools: await this.#runtimeTools(() => tools),
       frames: this.#frames,
       requestInput: (taskId, prompt) => {
         const seconds = staged.lifecycle.inputTimeoutSecs;
@@ -732,6 +879,7 @@ class AgentSession {
     const { manifest, resumed, options, scope, gateways, prompt } = this.#staged;
     const { capabilities } = manifest;
     const inference = manifest.inference!;
+    const spawner = options.spawned?.handle ?? null;
     const driver = driverEntry(manifest)!.bareName;
     const gatewayRows = [...this.#bound.gateways.values()]
       .toSorted((a, b) =>
@@ -768,12 +916,24 @@ class AgentSession {
       workdir_exec: capabilities.workdirExec,
       resumed_from: resumed?.sessionId ?? null,
       context_id: options.contextId ?? resumed?.contextId ?? null,
+      ...(spawner === null ? {} : { spawned_by: spawner.sessionId, delegation_id: spawner.delegationId }),
       system_prompt_source: tracedPromptSource(prompt),
       credential_source: gateways.has(driver) ? this.#bound.gateways.get(driver)?.credentialSource ?? "none" : "none",
       gateways: gatewayRows,
       system_prompt_sha256: this.#prompt === null ? null : this.#trace.wire.systemPrompt(this.#prompt),
       effective_grants: scope,
     });
+    const { stop } = this.#run;
+    const spawnerEnded = () => {
+      if (stop.reason !== "spawner_ended") return;
+      this.#trace.write(
+        "spawner_ended",
+        spawner === null ? {} : { spawned_by: spawner.sessionId, delegation_id: spawner.delegationId },
+      );
+    };
+    // Before anything that winds down because of it can write a line.
+    if (stop.aborted) spawnerEnded();
+    else stop.addEventListener("abort", spawnerEnded, { once: true });
   }
 
   #writeRunningRecord(url: string): void {
@@ -792,12 +952,16 @@ class AgentSession {
         outlives_launcher: !hasTerminal(),
         started_at: new Date().toISOString(),
         ...(answersToLocalhost(options.bind) ? {} : { bound_address: options.bind }),
+        ...(options.spawned?.handle ? { spawned_by: options.spawned.handle.sessionId } : {}),
         ...(this.#doorTokens === null ? {} : {
           door_token: this.#doorTokens.operator(),
           credentials: Object.fromEntries(this.#doorTokens.credentials()),
         }),
       });
-      this.#undo.push(() => removeRunningRecord(options.home.running, sessionId));
+      this.#undo.push(() => {
+        // One that the daemon may count stays, naming a process that is gone, until the daemon or `mur ps` has seen it.
+        if (!this.#mayBeCounted) removeRunningRecord(options.home.running, sessionId);
+      });
     } catch (cause) {
       this.#warnAtLaunch({
         code: "W-SEC-023",
@@ -826,6 +990,7 @@ class AgentSession {
       },
       continuation: this.#continuation,
       detachedWork: () => this.#workIds(),
+      handedOff: this.#delegations,
       loopFor: (task, record) => this.#loop(task, record),
       openRecord: async (contextId) =>
         manifest.context.record
@@ -854,7 +1019,7 @@ class AgentSession {
       system: systemPrompt({
         capsuleName: manifest.name,
         capsuleVersion: manifest.version,
-        planTool: false,
+        planTool: manifest.capabilities.planSubmit,
         prompt: this.#prompt,
       }),
       tools: this.#inventory(),
@@ -913,6 +1078,8 @@ class AgentSession {
   async #launchTask(): Promise<string | null> {
     const { options } = this.#staged;
     if (options.task !== null) return await taskText(options.task, options.cwd);
+    // A delegated child is told its task at its door; what lies in its work folder may be a copy, of an agent's making.
+    if (options.spawned?.approval) return null;
     for (const name of ["task.md", "input.txt"]) {
       if (!this.#directories.workdir.exists(name)) continue;
       using file = this.#directories.workdir.openFile(name);

@@ -8,6 +8,7 @@ import { DEFAULT_PEER_TTL_SECONDS } from "../../artifact/manifest/exports_block.
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
 import type { ArtifactEntry, CapsuleManifest, ContainmentClass } from "../../artifact/manifest/capsule_manifest.ts";
 import { type ContainmentDecision, TIER_NAMES } from "../../sandbox/containment_class.ts";
+import type { SnapshotReport } from "../delegation/snapshot_report.ts";
 import type { ContainmentJudgement } from "./containment_judgement.ts";
 
 /** What the launch adds to the manifest. */
@@ -19,6 +20,8 @@ export interface ScopeFacts {
   readonly componentHost: readonly string[];
   /** Allowed interpreters beside `filesystem.read_only` (W-SEC-017). */
   readonly readOnlyAdvisoryFor: readonly string[];
+  /** What the work folder of a delegated child holds of its parent's; `null` when it began empty. */
+  readonly copiedFolder: SnapshotReport | null;
 }
 
 const RESTRICTIONS: Readonly<Record<ContainmentClass, string>> = {
@@ -56,7 +59,12 @@ export function scopeReport(manifest: CapsuleManifest, facts: ScopeFacts): JsonO
     shell_allow: capabilities.shellAllow,
     spawn_allow: capabilities.spawnAllow,
     spawn_workdir_snapshot: capabilities.workdirSnapshot,
-    parent_workdir: null,
+    // What keeps commands off the folder it was copied from is what bounds them at all (roost seed "Workdir snapshot").
+    parent_workdir: facts.copiedFolder === null ? null : {
+      ...facts.copiedFolder,
+      skipped: facts.copiedFolder.skipped.map((entry) => ({ ...entry })),
+      restriction: RESTRICTIONS[decision.achieved],
+    },
     images: null,
     env_allow: capabilities.envAllow,
     plan_submit: capabilities.planSubmit,

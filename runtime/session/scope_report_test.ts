@@ -5,6 +5,7 @@ import { chooseAggregateLimits } from "../../sandbox/aggregate_limits.ts";
 import { decideContainment } from "../../sandbox/containment_class.ts";
 import type { HostReading } from "../../sandbox/host_containment.ts";
 import { probed } from "../../sandbox/testing/host_readings.ts";
+import type { SnapshotReport } from "../delegation/snapshot_report.ts";
 import type { ContainmentJudgement } from "./containment_judgement.ts";
 import { scopeReport, scopeText } from "./scope_report.ts";
 
@@ -18,6 +19,7 @@ interface Case {
   readonly host?: HostReading;
   readonly judgement?: Partial<ContainmentJudgement>;
   readonly unguardable?: readonly string[];
+  readonly copiedFolder?: SnapshotReport;
 }
 
 function report({ capabilities = "{ shell: { allow: [git] } }", floor = "advisory", ...more }: Case = {}): JsonObject {
@@ -52,13 +54,43 @@ function report({ capabilities = "{ shell: { allow: [git] } }", floor = "advisor
     launchWarnings: [],
     ...more.judgement,
   };
-  return scopeReport(manifest, { judgement, stateRoot: "/s", componentHost: ["seccomp"], readOnlyAdvisoryFor: [] });
+  return scopeReport(manifest, {
+    judgement,
+    stateRoot: "/s",
+    componentHost: ["seccomp"],
+    readOnlyAdvisoryFor: [],
+    copiedFolder: more.copiedFolder ?? null,
+  });
 }
 
 Deno.test("the keys stand in their order, the reason of a shortfall behind the floor", () => {
   assert.deepEqual(Object.keys(report()), KEYS);
   const short = Object.keys(report({ floor: "sealed", host: { kind: "foreign", platform: "darwin" } }));
   assert.deepEqual(short, [...KEYS.slice(0, 4), "shortfall_reason", ...KEYS.slice(4)]);
+});
+
+Deno.test("a child's copy of its parent's folder, and what keeps commands off the folder itself, by what is applied here", () => {
+  const copiedFolder: SnapshotReport = {
+    source: "/home/ada/project",
+    files: 2,
+    directories: 1,
+    links: 0,
+    bytes: 9,
+    skipped: [{ path: "run.sock", reason: "socket" }],
+  };
+  const restriction = (more: Case) => {
+    const { restriction, ...rest } = report({ copiedFolder, ...more }).parent_workdir as JsonObject;
+    assert.deepEqual(rest, copiedFolder, "the very object of the parent's trace");
+    return restriction;
+  };
+  assert.equal(report().parent_workdir, null);
+  assert.equal(restriction({ floor: "sealed" }), "absent");
+  assert.equal(restriction({ floor: "scoped" }), "enforced");
+  assert.equal(restriction({ host: { kind: "foreign", platform: "darwin" } }), "advisory");
+  assert.equal(
+    restriction({ capabilities: "{ filesystem: { workdir_exec: true }, shell: { allow: [git] } }" }),
+    "advisory",
+  );
 });
 
 Deno.test("the text is the one of the specification", () => {

@@ -55,6 +55,9 @@ interface Starter {
 export class SessionCommands implements CommandTools {
   readonly #options: SessionCommandsOptions;
   readonly #shell: ShellSession | null;
+  /** Commands of plans: waited for without limit and without the session's variables (spec containment 12, 13.4). */
+  #planShell: ShellSession | null = null;
+  #logs: RootedDir | null = null;
   readonly #budget: WorkdirBudget | null;
   /** Directories this object opened. */
   readonly #opened: RootedDir[] = [];
@@ -63,25 +66,36 @@ export class SessionCommands implements CommandTools {
 
   constructor(options: SessionCommandsOptions) {
     this.#options = options;
-    const { staged, directories, contained, url } = options;
+    const { staged, contained, url } = options;
     const { manifest } = staged;
     this.#budget = contained === null ? null : this.#watchWorkdir();
     if (contained === null || manifest.capabilities.shellAllow.length === 0) {
       this.#shell = null;
       return;
     }
-    const env = this.#environment(contained, {
+    this.#logs = this.#open("logs");
+    this.#shell = this.#shellSession(contained, {
       ...inferenceVariables(manifest, ""),
       ...identityVariables(manifest, { sessionId: staged.sessionId, url }),
-    });
-    this.#shell = new ShellSession({
+    }, staged.lifecycle.shellGraceSecs * 1_000);
+  }
+
+  /** @param grace Milliseconds; `null`: no command is moved to the background. */
+  #shellSession(
+    contained: ContainedCommands,
+    session: Readonly<Record<string, string>>,
+    grace: number | null,
+  ): ShellSession {
+    const { staged, directories } = this.#options;
+    const env = this.#environment(contained, session);
+    return new ShellSession({
       allow: staged.containment.allow.binaries,
       start: ({ path, args, ...streams }, signal) => {
         const program = contained.containment.programOf(path);
         return contained.start({ program, args, native: false }, { ...streams, env, input: null }, signal);
       },
-      logs: { dir: this.#open("logs"), path: `${directories.paths.records}/logs` },
-      grace: staged.lifecycle.shellGraceSecs * 1_000,
+      logs: { dir: this.#logs!, path: `${directories.paths.records}/logs` },
+      grace,
       poll: staged.options.bounds.shellPoll,
       refusal: () => this.#refusal(),
       onCompleted: (completion) => this.#complete(completion),
@@ -115,7 +129,8 @@ export class SessionCommands implements CommandTools {
   }
 
   async shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
-    const outcome = await this.#shell!.run(binary, input, scope.signal);
+    const shell = scope.inPlan === true ? this.#shellOfPlans() : this.#shell!;
+    const outcome = await shell.run(binary, input, scope.signal);
     switch (outcome.kind) {
       case "error":
         return {
@@ -158,6 +173,35 @@ export class SessionCommands implements CommandTools {
     }
   }
 
+  async step(binary: string, args: readonly string[], line: string, { signal }: CallScope): Promise<ToolRun> {
+    const outcome = await this.#shellOfPlans().exec(binary, args, line, signal);
+    if (outcome.kind !== "finished") {
+      // Without a grace nothing is detached; a root that cannot be composed fails the step alone (spec containment 5.4).
+      const text = outcome.kind === "error" ? outcome.text : "";
+      return { passed: false, text, metadata: [] };
+    }
+    const { result } = outcome;
+    const { exitCode, stdout, stderr, resourceLimit } = result;
+    const failure = resourceLimit !== null
+      ? limitError(binary, resourceLimit, exitCode).message
+      : exitCode === 0
+      ? null
+      : stderr.trim() === ""
+      ? `the command ended with exit code ${exitCode}`
+      : stderr;
+    return {
+      passed: exitCode === 0 && resourceLimit === null,
+      text: stdout,
+      answer: { data: stdout, summary: failure, readData: () => null },
+      metadata: [],
+      truncated: result.truncated,
+    };
+  }
+
+  #shellOfPlans(): ShellSession {
+    return this.#planShell ??= this.#shellSession(this.#options.contained!, {}, null);
+  }
+
   async native(tool: string, input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const refusal = this.#refusal();
     if (refusal !== null) throw new DispatchRefusal(refusal);
@@ -181,6 +225,7 @@ export class SessionCommands implements CommandTools {
     return {
       passed: result.status === "passed",
       text: result.data ?? result.summary ?? "tool returned no data",
+      answer: { data: result.data, summary: result.summary, readData: () => null },
       metadata: [],
     };
   }
@@ -205,6 +250,7 @@ export class SessionCommands implements CommandTools {
   /** The session ends in order: background commands go on, and are reported (spec session 16.3). */
   async abandon(): Promise<void> {
     const { trace, report } = this.#options;
+    await this.#planShell?.abandon();
     const left = await this.#shell?.abandon() ?? [];
     for (const { workId, binary, command, runningMs, finished } of left) {
       trace.write("shell_abandoned", {
@@ -232,7 +278,7 @@ export class SessionCommands implements CommandTools {
   /** Kills what is left and lets go of everything. After {@linkcode abandon} nothing is killed. */
   async close(orderly: boolean): Promise<void> {
     this.#budget?.stop();
-    if (!orderly) await this.#shell?.kill();
+    if (!orderly) await Promise.all([this.#shell?.kill(), this.#planShell?.kill()]);
     for (const directory of this.#opened) directory.close();
   }
 
@@ -287,6 +333,16 @@ export class SessionCommands implements CommandTools {
     this.#opened.push(directory);
     return directory;
   }
+}
+
+/** A command of a plan that a limit ended. */
+function limitError(binary: string, limit: string, exitCode: number): MurError {
+  return new MurError(
+    "E-RUN-011",
+    `shell subprocess '${binary}' was killed for exceeding capabilities.resources.${limit}: it ended with exit code ` +
+      `${exitCode}`,
+    { hint: `raise capabilities.resources.${limit}, or let the command do less at once` },
+  );
 }
 
 /** Longest chain of symbolic links that is followed. */

@@ -5,6 +5,7 @@
  * @module
  */
 import type { JsonObject } from "../../base/json_value.ts";
+import { isRootedError } from "../../base/rooted_error.ts";
 import { RUNTIME_TOOL_NAMES } from "../../artifact/capability_policy.ts";
 import type { InstalledTool } from "../agent/tool_inventory.ts";
 import type { ShellCommandLine } from "../agent/agent_hooks.ts";
@@ -14,6 +15,7 @@ import {
   ComponentFailure,
   type ComponentRuntime,
   type ComponentSpec,
+  type Preopen,
   type ToolResult,
 } from "../component/component_runtime.ts";
 import type { FrameLog, TextFrame } from "./frame_log.ts";
@@ -21,8 +23,10 @@ import { InputTimeout } from "./task_registry.ts";
 
 /** Runs operating-system processes for the session: the one seam to `sandbox/`. */
 export interface CommandTools {
-  /** One shell command of the agent loop. */
+  /** One call of a shell tool. */
   shell(binary: string, input: JsonObject, scope: CallScope): Promise<ToolRun>;
+  /** One shell step of a plan: the binary with its words. It has passed when the command ends with 0. */
+  step(binary: string, args: readonly string[], line: string, scope: CallScope): Promise<ToolRun>;
   /** What {@linkcode CommandTools.shell} would run; `null` when the input holds no command. */
   describeShell(binary: string, input: JsonObject): ShellCommandLine | null;
   /** One call of a native tool. */
@@ -107,6 +111,19 @@ export class SessionTools {
     throw new DispatchRefusal(`tool '${name}' is not declared in manifest allowlist`);
   }
 
+  /** A command line of a plan; its binary is one that may be run. */
+  command(binary: string, args: readonly string[], line: string): ResolvedTool {
+    const { commands } = this.#options;
+    return {
+      kind: "shell",
+      inputSchema: null,
+      args,
+      // No interpreter reads it: these are the words that are run.
+      describe: () => ({ binary, command: line, argv: [binary, ...args], script: null }),
+      run: (_input, scope) => commands.step(binary, args, line, scope),
+    };
+  }
+
   #skill(name: string, text: string): ResolvedTool {
     return {
       kind: "skill",
@@ -119,11 +136,8 @@ export class SessionTools {
   async #callComponent(spec: ComponentSpec, input: JsonObject, scope: CallScope): Promise<ToolRun> {
     const { components, frames, output, requestInput } = this.#options;
     const { overDoor, taskId } = scope;
-    const chunk = (type: TextFrame["type"]) => (text: string) => {
-      const frame = { type, taskId, text, final: false };
-      if (overDoor) frames.publish(frame);
-      else frames.show(frame);
-    };
+    const chunk = (type: TextFrame["type"]) => (text: string) =>
+      frames.tell({ type, taskId, text, final: false }, scope);
     let timedOut = false;
     try {
       const result = await components.callTool(spec, { data: JSON.stringify(input), logPath: null }, {
@@ -142,7 +156,8 @@ export class SessionTools {
         signal: scope.signal,
       });
       // A guest may survive the refusal of its question; the attempt does not.
-      return timedOut ? { ...toolRun(result), passed: false, inputTimedOut: true } : toolRun(result);
+      const run = toolRun(result, spec.preopens);
+      return timedOut ? { ...run, passed: false, inputTimedOut: true } : run;
     } catch (cause) {
       if (!timedOut || !(cause instanceof ComponentFailure)) throw cause;
       return { passed: false, text: cause.message, metadata: [], inputTimedOut: true };
@@ -150,12 +165,43 @@ export class SessionTools {
   }
 }
 
-/** What the model sees of a component's result (spec components 8.4). */
-export function toolRun(result: ToolResult): ToolRun {
+/**
+ * What the model sees of a component's result (spec components 8.4).
+ *
+ * @param preopens The directories it was given: a file it names is looked for there and nowhere else.
+ */
+export function toolRun(result: ToolResult, preopens: readonly Preopen[] = []): ToolRun {
+  const { data, summary, dataPath } = result;
   return {
     passed: result.status === "passed",
-    text: result.data ?? result.summary ?? "tool returned no data",
+    text: data ?? summary ?? "tool returned no data",
+    answer: {
+      data,
+      summary,
+      readData: (maxBytes) => dataPath === null ? null : readData(dataPath, preopens, maxBytes),
+    },
     metadata: result.metadata,
     truncated: result.truncated,
   };
+}
+
+/** The file a component names as its data, as the component itself would open it; `null` when it cannot be read. */
+function readData(path: string, preopens: readonly Preopen[], maxBytes: number): string | null {
+  const named = preopens.find(({ guestPath }) => path.startsWith(`${guestPath}/`));
+  const preopen = named ?? preopens.find(({ guestPath }) => guestPath === ".");
+  if (preopen === undefined) return null;
+  try {
+    using file = preopen.root.openFile(named === undefined ? path : path.slice(named.guestPath.length + 1));
+    const buffer = new Uint8Array(Math.min(maxBytes, file.stat().size));
+    let length = 0;
+    while (length < buffer.length) {
+      const count = file.read(length, buffer.subarray(length));
+      if (count === 0) break;
+      length += count;
+    }
+    return new TextDecoder().decode(buffer.subarray(0, length));
+  } catch (cause) {
+    if (isRootedError(cause)) return null;
+    throw cause;
+  }
 }

@@ -3,7 +3,7 @@ import { parseArtifactManifest } from "../../artifact/manifest/artifact_manifest
 import { DispatchRefusal } from "../agent/tool_dispatch.ts";
 import type { ComponentRuntime, ComponentSpec } from "../component/component_runtime.ts";
 import { FrameLog } from "./frame_log.ts";
-import { SessionTools, toolRun } from "./session_tools.ts";
+import { type RuntimeTool, SessionTools, toolRun } from "./session_tools.ts";
 
 function installed(name: string, rest: string, skillText: string | null = null) {
   return { name, skillText, manifest: parseArtifactManifest(`name: ${name}\nversion: "1"\n${rest}\n`, name) };
@@ -13,7 +13,7 @@ function spec(name: string, role: ComponentSpec["role"]): ComponentSpec {
   return { name, role } as ComponentSpec;
 }
 
-function tools(): SessionTools {
+function tools(runtimeTools: ReadonlyMap<string, RuntimeTool> = new Map()): SessionTools {
   return new SessionTools({
     installed: [
       installed("wasm-tool", "runtime: tool"),
@@ -29,8 +29,13 @@ function tools(): SessionTools {
     specs: new Map([["wasm-tool", spec("wasm-tool", "tool")], ["driver", spec("driver", "driver")]]),
     pulledSkills: new Set(["pulled"]),
     components: {} as ComponentRuntime,
-    commands: { shell: () => assert.fail(), native: () => assert.fail(), describeShell: () => assert.fail() },
-    runtimeTools: new Map(),
+    commands: {
+      shell: () => assert.fail(),
+      step: () => assert.fail(),
+      native: () => assert.fail(),
+      describeShell: () => assert.fail(),
+    },
+    runtimeTools,
     frames: new FrameLog(),
     requestInput: () => assert.fail(),
     output: () => {},
@@ -56,6 +61,13 @@ Deno.test("what is not declared cannot be called: unknown names, drivers, binari
       new DispatchRefusal(`tool '${name}' is not declared in manifest allowlist`),
     );
   }
+});
+
+Deno.test("a tool the runtime provides to this session answers its reserved name, ahead of everything else", () => {
+  const run: RuntimeTool = () => assert.fail();
+  const session = tools(new Map([["delegate-task", run], ["bash", run]]));
+  assert.deepEqual(session.resolve("delegate-task"), { kind: "runtime", inputSchema: null, run });
+  assert.equal(session.resolve("bash").kind, "shell");
 });
 
 Deno.test("a runtime-provided tool without its grant names the declaration that is missing", () => {

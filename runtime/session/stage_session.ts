@@ -137,7 +137,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
   // Asked while the manifest is read; a launch that is refused before it matters says so itself.
   const host = readHost();
   host.catch(() => {});
-  refuseForeignLaunch(options.env);
+  refuseForeignLaunch(options);
   refuseExclusiveFlags(options);
   const { cwd, home, source: wanted } = options;
   const envFrom = wanted.kind === "manifest"
@@ -215,6 +215,7 @@ export function planScope(plan: LaunchPlan, judgement: ContainmentJudgement, wal
     stateRoot: plan.options.home.state,
     componentHost: walls,
     readOnlyAdvisoryFor: readOnlyInterpreters(plan.manifest.capabilities),
+    copiedFolder: plan.options.spawned?.snapshot ?? null,
   });
 }
 
@@ -261,11 +262,7 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     ? null
     : await openSpendLedger(options.home.spend);
   const artifacts = await stageArtifacts(plan, pins, components);
-  if (options.resumeMode === "compact" && !artifacts.some(compactsHistory)) {
-    throw new MurError("E-RUN-018", "--resume-mode compact needs a hook bound to on-compaction, and none is declared", {
-      hint: "declare one, or use --resume-mode full",
-    });
-  }
+  if (options.resumeMode === "compact" && !artifacts.some(compactsHistory)) throw noCompactingHook();
   const nativeTools = artifacts.filter(({ payload }) => payload.kind === "native").map(({ entry }) => entry.bareName);
   // Asked again: what artifacts hold is known only now.
   const containment = nativeTools.length > 0 ? await judgePlan(plan, nativeTools) : declared;
@@ -292,6 +289,12 @@ export async function stageSession(plan: LaunchPlan, components: ComponentRuntim
     trusted: plan.trusted,
     scriptComponent,
   };
+}
+
+function noCompactingHook(): MurError {
+  return new MurError("E-RUN-018", "--resume-mode compact needs a hook bound to on-compaction, and none is declared", {
+    hint: "declare one, or use --resume-mode full",
+  });
 }
 
 /** Whether an artifact is a hook that shortens histories: blocking, and bound to `on-compaction` or to nothing. */
@@ -377,6 +380,10 @@ async function resumeOf(plan: LaunchPlan, workdirRoot: string): Promise<ResumedS
     });
   }
   if (options.resume === null) return null;
+  // What the declared ones are bound to is known once they are staged.
+  if (options.resumeMode === "compact" && !manifest.artifacts.some(({ role }) => role === "hook")) {
+    throw noCompactingHook();
+  }
   const store = manifest.context.recordStore ?? manifest.name;
   return await resumeTarget({
     address: options.resume,

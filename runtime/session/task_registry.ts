@@ -81,7 +81,18 @@ export interface DetachedResidue {
   readonly started_at_ms: number;
 }
 
-export type ResidueItem = DetachedResidue;
+/** A child that still works for a task (spec door 10.3). */
+export interface DelegationResidue {
+  readonly kind: "delegation";
+  readonly delegation_id: string;
+  readonly capsule: string;
+  readonly version: string;
+  readonly child_session_id: string;
+  /** Absolute. */
+  readonly child_workdir: string;
+}
+
+export type ResidueItem = DetachedResidue | DelegationResidue;
 
 /** Why queued tasks are refused when the session stops taking work. */
 export type CloseCause = "session_ended" | "session_stopped";
@@ -144,7 +155,9 @@ interface Entry {
   changedMs: number;
   /** Aborted by a cancel or the session's end. */
   readonly stop: AbortController;
-  /** What it was doing when it was canceled, when that is no ordinary step of the loop. */
+  /** What it waits for, when that is no ordinary step of the loop. */
+  waitingIn: CancelPhase | null;
+  /** What it waited for when it was canceled. */
   canceledIn: CancelPhase | null;
   /** Who waits for the next state in which the caller can do something. */
   readonly settled: Set<() => void>;
@@ -323,6 +336,26 @@ export class TaskRegistry {
     return this.#entries.get(id)?.canceledIn ?? null;
   }
 
+  /**
+   * The one way a running task waits for something outside its loop: a cancel meanwhile aborts the signal, and is recorded
+   * with this phase.
+   */
+  async waitIn<T>(id: string, phase: CancelPhase, wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const entry = this.#entries.get(id)!;
+    const outer = entry.waitingIn;
+    entry.waitingIn = phase;
+    try {
+      return await wait(entry.stop.signal);
+    } finally {
+      entry.waitingIn = outer;
+    }
+  }
+
+  /** `traceparent` of the request that brought a task; `null` without one. */
+  traceparent(id: string): string | null {
+    return this.#entries.get(id)?.request.door?.traceparent ?? null;
+  }
+
   /** Tells of progress: a `working` status. */
   progress(id: string, message: string): void {
     const entry = this.#entries.get(id);
@@ -356,32 +389,33 @@ export class TaskRegistry {
     if (entry === undefined || entry !== this.#running || entry.state !== "working" || entry.request.door === null) {
       return Promise.reject(new InputAborted("input can be requested only by a working task that came over the door"));
     }
-    return new Promise<string>((resolve, reject) => {
-      const timer = timeoutMs === null ? undefined : setTimeout(() => {
-        end();
-        this.#change(entry, "working");
-        reject(new InputTimeout());
-      }, timeoutMs);
-      const end = () => {
-        clearTimeout(timer);
-        entry.question = null;
-      };
-      entry.question = {
-        prompt,
-        answer: (text) => {
+    return this.waitIn(id, "input", () =>
+      new Promise<string>((resolve, reject) => {
+        const timer = timeoutMs === null ? undefined : setTimeout(() => {
           end();
           this.#change(entry, "working");
-          this.#status(entry, "working", STATUS_TEXT.resumed, false);
-          resolve(text);
-        },
-        abandon: () => {
-          end();
-          reject(new InputAborted("the task was stopped while it waited for input"));
-        },
-      };
-      this.#change(entry, "input-required");
-      this.#status(entry, "input-required", prompt, false);
-    });
+          reject(new InputTimeout());
+        }, timeoutMs);
+        const end = () => {
+          clearTimeout(timer);
+          entry.question = null;
+        };
+        entry.question = {
+          prompt,
+          answer: (text) => {
+            end();
+            this.#change(entry, "working");
+            this.#status(entry, "working", STATUS_TEXT.resumed, false);
+            resolve(text);
+          },
+          abandon: () => {
+            end();
+            reject(new InputAborted("the task was stopped while it waited for input"));
+          },
+        };
+        this.#change(entry, "input-required");
+        this.#status(entry, "input-required", prompt, false);
+      }));
   }
 
   /**
@@ -426,6 +460,7 @@ export class TaskRegistry {
       question: null,
       changedMs: this.#now(),
       stop: new AbortController(),
+      waitingIn: null,
       canceledIn: null,
       settled: new Set(),
     };
@@ -448,7 +483,7 @@ export class TaskRegistry {
   #cancel(entry: Entry): readonly ResidueItem[] {
     const queue = this.#queues[entry.request.standing.lane];
     const waiting = queue.indexOf(entry);
-    if (entry.state === "input-required") entry.canceledIn = "input";
+    entry.canceledIn = entry.waitingIn;
     this.#change(entry, "canceled");
     const residue = this.#options.residue();
     if (waiting >= 0) {

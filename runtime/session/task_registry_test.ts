@@ -320,3 +320,35 @@ Deno.test("whatever happens in whatever order: one final frame a task, never mor
     ),
   );
 });
+
+Deno.test("a cancel is recorded in the phase of what the task waits for, and of nothing else", async () => {
+  const { registry } = registryWith();
+  const phases: (string | null)[] = [];
+  for (const kind of ["waits", "waited", "nested"] as const) {
+    const { task } = registry.offer(offer());
+    const { signal } = (await registry.next(null, NEVER))!;
+    const aborted = (given: AbortSignal) =>
+      new Promise<void>((resolve) => given.addEventListener("abort", () => resolve()));
+    let waiting: Promise<unknown> = Promise.resolve();
+    switch (kind) {
+      case "waits":
+        waiting = registry.waitIn(task.id, "delegation", aborted);
+        break;
+      case "waited":
+        await registry.waitIn(task.id, "delegation", () => Promise.resolve());
+        break;
+      case "nested":
+        waiting = registry.waitIn(task.id, "plan", async (outer) => {
+          await registry.waitIn(task.id, "delegation", () => Promise.resolve());
+          await aborted(outer);
+        });
+        await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    registry.cancel(task.id);
+    assert.ok(signal.aborted);
+    await waiting;
+    phases.push(registry.cancelPhase(task.id));
+    registry.finish(task.id, { state: "canceled", message: "", response: null });
+  }
+  assert.deepEqual(phases, ["delegation", null, "plan"]);
+});

@@ -15,6 +15,7 @@ import type { TaskHooks } from "../agent/agent_hooks.ts";
 import { feedbackMessage, reopenedTask, type Reopening } from "../agent/reopen_text.ts";
 import {
   type AttemptEnd,
+  type AttemptInput,
   type AttemptResult,
   type ContinuationSlot,
   runAttempt,
@@ -26,6 +27,7 @@ import type { MurError } from "../../base/errors.ts";
 import type { TaskExitStatus } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { FinalTaskState, FrameLog } from "./frame_log.ts";
+import type { HandedOffWork, TaskEndCause } from "./handed_off_work.ts";
 import { STATUS_TEXT, type TaskRegistry, type TaskRequest } from "./task_registry.ts";
 
 /** How a task ended. */
@@ -40,7 +42,7 @@ export interface TaskOutcome {
 /** What running a task needs of its session. */
 export interface TaskServices {
   readonly trace: TraceWriter;
-  readonly registry: Pick<TaskRegistry, "finish" | "cancelPhase">;
+  readonly registry: Pick<TaskRegistry, "finish" | "cancelPhase" | "waitIn">;
   readonly runtimeDir: RootedDir;
   /** `out/` of the records directory. */
   readonly out: RootedDir;
@@ -56,6 +58,8 @@ export interface TaskServices {
   readonly continuation: ContinuationSlot;
   /** Work ids of commands that were moved to the background and still run. */
   detachedWork(): readonly string[];
+  /** What tasks hand to others; `null`: this capsule may not. */
+  readonly handedOff: HandedOffWork | null;
   /** Loop services for one task; the tool list is read when the task starts (spec session 8.2). */
   loopFor(task: TaskRequest, record: (messages: readonly Message[]) => void): TurnLoopServices;
   openRecord(contextId: string): Promise<ConversationRecord | null>;
@@ -161,6 +165,55 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   return outcome;
 }
 
+/** How often a task went on with what came back, over all its attempts, and where that is kept. */
+interface Continued {
+  times: number;
+  enter(messages: readonly Message[]): void;
+}
+
+/** One attempt at a task, going on each time with what the work it handed off came to (spec session 16.2). */
+async function runContinued(
+  services: TaskServices,
+  loop: TurnLoopServices,
+  input: AttemptInput,
+  continued: Continued,
+): Promise<AttemptResult> {
+  const { handedOff, registry, trace } = services;
+  const { taskId, maxTurns } = input;
+  let attempt = await runAttempt(loop, input);
+  while (handedOff?.has(taskId)) {
+    const { end, messages, turnsUsed } = attempt;
+    if (end.kind !== "ok" || turnsUsed >= maxTurns) break;
+    const round = await registry.waitIn(taskId, "delegation", (signal) => handedOff.round(taskId, signal));
+    if (round === null) return { ...attempt, end: { kind: "canceled", phase: "delegation", turn: turnsUsed - 1 } };
+    trace.write("task_continued", {
+      task_id: taskId,
+      continuation_number: ++continued.times,
+      member_calls: [],
+      delegations: round.delegations,
+      waited_ms: round.waitedMs,
+      turns_remaining: maxTurns - turnsUsed,
+    });
+    const outcomes = userMessage(round.text, { fence: round.fence });
+    continued.enter([outcomes]);
+    attempt = await runAttempt(loop, { ...input, messages: [...messages, outcomes], turnsUsed });
+  }
+  return attempt;
+}
+
+/** Why a task that ended so ends what still runs for it (spec roost 14.5). */
+function endCause({ kind }: AttemptEnd, exitStatus: TaskExitStatus): TaskEndCause {
+  switch (kind) {
+    case "canceled":
+      return { kind: "canceled" };
+    case "ok":
+    case "max_turns_reached":
+      return { kind: "no-turn" };
+    default:
+      return { kind: "task-ended", exitStatus };
+  }
+}
+
 /** What the attempts at a task work with. */
 interface AttemptPlan {
   /** What stands before the task: a seed and the history. */
@@ -191,10 +244,11 @@ async function runUntilAccepted(
   let messages: readonly Message[] = [...before, taskMessage(task, task.text)];
   let text = task.text;
   let turnsUsed = 0;
+  const continued: Continued = { times: 0, enter: (entered) => record?.append(entered) };
   for (;;) {
     record?.append(messages);
     hooks?.attempting(text);
-    const attempt = await runAttempt(loop, {
+    const attempt = await runContinued(services, loop, {
       taskId: task.id,
       contextId: task.contextId,
       overDoor: task.door !== null,
@@ -204,7 +258,7 @@ async function runUntilAccepted(
       maxTurns,
       continuation: services.continuation,
       signal,
-    });
+    }, continued);
     turnsUsed = attempt.turnsUsed;
     const outcome = outcomeOf(attempt.end);
     writeResult(services, task, outcome);
@@ -214,9 +268,10 @@ async function runUntilAccepted(
         turn: attempt.end.turn,
         phase: services.registry.cancelPhase(task.id) ?? attempt.end.phase,
         detached_work_ids: services.detachedWork(),
-        delegation_ids: [],
+        delegation_ids: services.handedOff?.inFlight(task.id) ?? [],
       });
     }
+    await services.handedOff?.endTask(task.id, endCause(attempt.end, outcome.status));
     const wish = await hooks?.ended(task.id, outcome.status, resultText(outcome)) ?? null;
     // Nobody goes on with what a person stopped, nor in a session that cannot.
     if (wish === null || attempt.end.kind === "canceled" || attempt.end.kind === "fatal" || signal.aborted) {
@@ -237,18 +292,18 @@ async function runUntilAccepted(
       };
     }
     reopenings.push(wish);
-    const continued = attempt.messages.length > messages.length;
+    const goesOn = attempt.messages.length > messages.length;
     trace.write("task_reopened", {
       task_id: task.id,
       hook_name: wish.hook,
       reason: wish.reason,
       reopen_number: reopenings.length,
-      attempt_context: continued ? "continued" : "restarted",
+      attempt_context: goesOn ? "continued" : "restarted",
       turns_remaining: maxTurns - turnsUsed,
     });
     text = reopenedTask(task.text, reopenings);
     writeTaskFile(services, text);
-    if (continued) {
+    if (goesOn) {
       messages = [...attempt.messages, taskMessage(task, feedbackMessage(wish, reopenings.length))];
     } else {
       services.continuation.current = null;

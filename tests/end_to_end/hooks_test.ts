@@ -714,6 +714,13 @@ Deno.test("a resumed conversation is compacted first when that is asked for", as
   ]);
 });
 
+Deno.test("a hook that compacts nothing is no hook to resume with", async () => {
+  await using project = await withHook("hook-tool", {});
+  const first = await ended(project.run({ task: "remember" }));
+  const run = await project.run({ task: "x", args: ["--resume", first.sessionId!, "--resume-mode", "compact"] });
+  assert.match(run.stderr, /^error\[E-RUN-018\]: /m);
+});
+
 Deno.test("a hook describes commands before the session begins, and writes nowhere else", async () => {
   const manifest = (description: string) =>
     `name: sh\nversion: 0.0.0\nruntime: tool\nimplementation: native\ndescription: ${description}\n`;

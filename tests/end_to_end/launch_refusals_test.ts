@@ -202,8 +202,8 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   },
   "a feature that is not served": {
     code: "E-MAN-003",
-    manifest: withCapabilities({ plan: { submit: true } }),
-    says: /does not run plans yet/,
+    manifest: withCapabilities({ install: { skill: ["*"] } }),
+    says: /does not install artifacts while a session runs yet/,
   },
   "a workdir that is none": { code: "E-IO-003", args: ["--workdir", "absent"], says: /absent/ },
   "a workdir that is a file": { code: "E-IO-003", args: ["--workdir", "murmur.yaml"] },

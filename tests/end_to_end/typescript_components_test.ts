@@ -637,6 +637,13 @@ Deno.test("a file whose default export is not what its role needs is refused", a
       /is a tool by its default export, and a driver by its manifest/,
       2,
     ],
+    "a tool as a hook": [
+      "hook",
+      `${tool}export default defineTool({ run: () => "" });\n`,
+      /is a tool by its default export, and a hook by its manifest/,
+      2,
+    ],
+    "no event": ["hook", "export default { onTea() {} };\n", /not made by defineHook/, 1],
     "a capsule as a tool": [
       "tool",
       'import { defineCapsule } from "murmur/capsule";\nexport default defineCapsule({ run() {} });\n',
@@ -674,6 +681,15 @@ Deno.test("a file whose default export is not what its role needs is refused", a
       () => inDirectory(files, (directory) => checkTypes(`${directory}/entry.ts`, "tool", types, lib)),
     );
   }
+});
+
+Deno.test("an answer that its event does not take does not build", async () => {
+  const source =
+    'import { defineHook, deny } from "murmur/hook";\nexport default defineHook({ onTaskEnd: () => deny("") });\n';
+  const error = await buildFailure({ "entry.ts": source }, "hook");
+  assert.equal(error.code, "E-BLD-005");
+  assert.match(error.message, /'Deny' is not assignable to type 'ReopenTask'/);
+  assert.equal(error.place?.line, 2);
 });
 
 Deno.test("a module whose default export turns out wrong fails its calls, not the runtime", async () => {

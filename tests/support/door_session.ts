@@ -4,6 +4,7 @@
  * @module
  */
 import type { AgentProject, AgentRun } from "./agent_project.ts";
+import type { MurOptions } from "./mur_process.ts";
 import { startRun } from "./serving_run.ts";
 
 /** A JSON-RPC answer. */
@@ -105,8 +106,12 @@ function isWhole(answer: string): boolean {
 }
 
 /** Starts a capsule without a task and waits until its door serves. */
-export async function startSession(project: AgentProject, args: readonly string[] = []): Promise<DoorSession> {
-  const run = await startRun(project, null, args);
+export async function startSession(
+  project: AgentProject,
+  args: readonly string[] = [],
+  options: Pick<MurOptions, "env" | "main"> = {},
+): Promise<DoorSession> {
+  const run = await startRun(project, null, args, options);
   let finished: Promise<AgentRun> | undefined;
   const finish = () => finished ??= run.finish();
   const kill = (signal: Deno.Signal) => {

@@ -6,6 +6,7 @@
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../../base/time_bounds.ts";
 import type { PlaneRecord, ServedPlanes } from "../../runtime/door/door_session.ts";
 import { agentCard } from "../../runtime/door/agent_card.ts";
+import type { DoorSession } from "../../runtime/door/door_session.ts";
 import { DoorTokens } from "../../runtime/door/door_token.ts";
 import { type Listener, openListener } from "../../runtime/door/listener.ts";
 import { FrameLog } from "../../runtime/session/frame_log.ts";
@@ -25,6 +26,7 @@ export interface LocalDoorOptions {
   readonly origins?: readonly string[];
   readonly bounds?: Partial<TimeBounds>;
   readonly residue?: () => readonly ResidueItem[];
+  readonly receiveCompletion?: DoorSession["receiveCompletion"];
   readonly planes?: ServedPlanes;
   readonly recordPlane?: (record: PlaneRecord) => void;
   /** The session is not ready yet. */
@@ -91,6 +93,7 @@ export function openLocalDoor(options: LocalDoorOptions = {}): LocalDoor {
       conversation: "stateless",
       a2aCompat,
       acceptsPeers,
+      receiveCompletion: options.receiveCompletion ?? null,
       planes: options.planes ?? null,
       containment: "advisory",
       recordPlane: options.recordPlane ?? (() => {}),

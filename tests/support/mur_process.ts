@@ -25,14 +25,16 @@ export interface MurOptions {
   readonly mounts?: readonly OwnMount[];
   /** Command line that starts it, in front of its own: another user, fewer rights. */
   readonly under?: readonly string[];
+  /** Main module instead of the program's own, e.g. one with other time bounds. */
+  readonly main?: string;
 }
 
 /** Command line in front of another one that then runs as an ordinary user: without capabilities, whoever runs the tests. */
 export const AS_NOBODY: readonly string[] = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--"];
 
 /** The command line that starts `mur` from this checkout. */
-export function murCommand(args: readonly string[]): readonly [string, ...string[]] {
-  return [Deno.execPath(), "run", "--quiet", "-A", "--config", CONFIG, MAIN, ...args];
+export function murCommand(args: readonly string[], main: string = MAIN): readonly [string, ...string[]] {
+  return [Deno.execPath(), "run", "--quiet", "-A", "--config", CONFIG, main, ...args];
 }
 
 /** Environment of a test's `mur`: cleared but for what every program needs. */
@@ -49,7 +51,7 @@ export function murEnvironment(options: Pick<MurOptions, "home" | "env">): Recor
 
 /** Starts `mur` with piped streams. */
 export function spawnMur(args: readonly string[], options: MurOptions): Deno.ChildProcess {
-  const command: readonly string[] = [...options.under ?? [], ...murCommand(args)];
+  const command: readonly string[] = [...options.under ?? [], ...murCommand(args, options.main)];
   const [program, ...rest] = options.mounts === undefined ? command : withOwnMounts(options.mounts, command);
   return new Deno.Command(program!, {
     args: rest,

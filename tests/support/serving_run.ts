@@ -6,12 +6,13 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
 import type { AgentProject, AgentRun } from "./agent_project.ts";
-import { spawnMur } from "./mur_process.ts";
+import { type MurOptions, spawnMur } from "./mur_process.ts";
 import { until } from "./process_tree.ts";
 
 /** A run that serves. */
 export interface ServingRun {
   readonly pid: number;
+  readonly sessionId: string;
   readonly url: string;
   readonly records: string;
   kill(signal: Deno.Signal): void;
@@ -26,9 +27,10 @@ export async function startRun(
   project: AgentProject,
   task: JsonObject | null,
   args: readonly string[] = [],
+  options: Pick<MurOptions, "env" | "main"> = {},
 ): Promise<ServingRun> {
   const given = task === null ? [] : ["--task", JSON.stringify(task)];
-  const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home });
+  const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home, ...options });
   const [watched, collected] = child.stdout.tee();
   const stdout = new Response(collected).text();
   const stderr = new Response(child.stderr).text();
@@ -47,6 +49,7 @@ export async function startRun(
   const records = `${project.murmur}/records${project.project}/workdir/${session}`;
   return {
     pid: child.pid,
+    sessionId: session,
     url: /^murmur: url (.*)$/m.exec(text)![1]!,
     records,
     kill: (signal) => child.kill(signal),

@@ -5,9 +5,9 @@
  * @module
  */
 import { createParser } from "eventsource-parser";
-import { HttpError } from "../base/http_error.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../base/json_value.ts";
-import type { PlainResponse } from "../base/plain_http.ts";
+import { HttpError } from "./http_error.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "./json_value.ts";
+import type { PlainResponse } from "./plain_http.ts";
 import { type DoorEvent, parseRpcAnswer } from "./door_client.ts";
 
 /** Longest event, in characters: 1 MiB of text with every character escaped, and its envelope (spec door 12.3). */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { HttpError } from "../base/http_error.ts";
-import type { JsonObject } from "../base/json_value.ts";
+import { HttpError } from "./http_error.ts";
+import type { JsonObject } from "./json_value.ts";
 import { taskFrames, watchNotice } from "../tests/support/scripted_door.ts";
 import { isTerminal, parseTask, streamEvents, streamUpdate, taskWord } from "./stream_events.ts";
 

@@ -4,11 +4,10 @@
  *
  * @module
  */
-import { MurError } from "../base/errors.ts";
-import { HttpError } from "../base/http_error.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../base/json_value.ts";
-import { hostAndPort, type PlainRequest, type PlainResponse, sendPlain } from "../base/plain_http.ts";
-import type { TimeBounds } from "../base/time_bounds.ts";
+import { HttpError } from "./http_error.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "./json_value.ts";
+import { hostAndPort, type PlainRequest, type PlainResponse, sendPlain } from "./plain_http.ts";
+import type { TimeBounds } from "./time_bounds.ts";
 
 /** Where a door is and what opens it. */
 export interface DoorAddress {
@@ -163,6 +162,7 @@ export class DoorClient {
    * One JSON-RPC call.
    *
    * @param silenceMs Default `doorAnswer`.
+   * @param headers Beside those every request has.
    * @param deadline On the clock of `performance.now()`; by default the whole answer may take as long as silence may.
    * @throws {HttpError} When there is no answer. @throws {DoorRefusal} For another status than 200.
    */
@@ -172,9 +172,20 @@ export class DoorClient {
     {
       silenceMs = this.#bounds.doorAnswer,
       deadline = performance.now() + this.#bounds.doorConnect + silenceMs,
-    }: { silenceMs?: number; deadline?: number } = {},
+      headers = [],
+      signal,
+    }: {
+      silenceMs?: number;
+      deadline?: number;
+      headers?: readonly (readonly [string, string])[];
+      signal?: AbortSignal;
+    } = {},
   ): Promise<RpcAnswer> {
-    const response = await this.#post(method, params, [], { silenceMs, deadline });
+    const response = await this.#post(method, params, headers, {
+      silenceMs,
+      deadline,
+      ...(signal === undefined ? {} : { signal }),
+    });
     return this.#answer(await this.#read(response, MAX_ANSWER));
   }
 
@@ -281,35 +292,4 @@ export function doorTrouble(error: unknown): string {
   if (error instanceof DoorRefusal) return `it answered ${error.message}`;
   if (error instanceof HttpError) return error.message;
   throw error;
-}
-
-/**
- * The error of a command whose door was found and then refused or lost (spec cli 13): always `E-IO-003`.
- *
- * @param door How the operator knows the door.
- */
-export function doorError(error: unknown, door: string): MurError {
-  if (error instanceof DoorRefusal) {
-    const hint = error.status === 401 || error.status === 403
-      ? "a door with authentication needs its token: with --url from MURMUR_DOOR_TOKEN, by session from its record"
-      : error.status === 503
-      ? "the door has as many requests in work as it takes; try again"
-      : undefined;
-    return new MurError("E-IO-003", `the door of ${door} answered ${error.message}`, {
-      ...(hint === undefined ? {} : { hint }),
-      cause: error,
-    });
-  }
-  if (error instanceof HttpError) {
-    return new MurError("E-IO-003", `the connection to the door of ${door} failed: ${error.message}`, { cause: error });
-  }
-  throw error;
-}
-
-/** The error of a call the door refused in JSON-RPC. */
-export function rpcError({ code, message }: RpcFailure, what: string): MurError {
-  if (code === RPC_CODE.methodNotFound) {
-    return new MurError("E-IO-003", `${what}: this door does not serve that method`);
-  }
-  return new MurError("E-IO-003", `${what}: ${message} (${code})`);
 }
