@@ -8,6 +8,6 @@ Deno.test("the start loads a few modules of this program and nothing else", asyn
   for (const specifier of modules) {
     // No package, no module of Node's, no parser of manifests, no call of the kernel, nothing that decides.
     assert.ok(specifier.startsWith(`${root}base/`) || specifier.startsWith(`${root}roost/`), specifier);
-    assert.doesNotMatch(specifier, /\/(libc|mac_token|referee|find_artifact|ledger)\.ts$/);
+    assert.doesNotMatch(specifier, /\/(mac_token|referee|find_artifact|ledger)\.ts$/);
   }
 });
