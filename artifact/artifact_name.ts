@@ -12,10 +12,14 @@ export const MAX_NAME_LENGTH = 100;
 /** Longest version this build stores: the archive's file name has to fit a directory entry of 255 bytes. */
 export const MAX_VERSION_LENGTH = 100;
 
+/** What {@linkcode bareNameProblem} finds nothing wrong with. */
+const BARE_NAME = /^[a-z0-9](?:[a-z0-9-]{0,98}[a-z0-9])?$/;
+
 /**
  * Why `name` is no bare name, or `null` when it is one: `[a-z0-9-]`, 1 to 100 characters, no `-` first or last.
  */
 export function bareNameProblem(name: string): string | null {
+  if (BARE_NAME.test(name)) return null;
   if (name === "") return "the name is empty";
   if ([...name].length > MAX_NAME_LENGTH) return `the name is longer than ${MAX_NAME_LENGTH} characters`;
   const bad = /[^a-z0-9-]/u.exec(name);

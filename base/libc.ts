@@ -177,17 +177,32 @@ export function cString(text: string): CString | null {
 /**
  * Kernel calls go through the one function for all of them, in a form for each order of numbers and buffers: opening a
  * symbol takes a tenth of a millisecond or two, and a launch makes twenty kinds of calls.
+ *
+ * Numbers are of 32 bits wherever the kernel looks at no more than that or they are never negative. A parameter of 64 bits
+ * wants a `bigint`: a plain number is taken too, but the compiled code of whoever calls is thrown away at each such call and
+ * compiled again, for ever, which makes everything around it twenty times as slow.
  */
 const SYMBOLS = {
-  call: { name: "syscall", parameters: ["i64", "i64", "i64", "i64", "i64", "i64"], result: "i32" },
+  call: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], result: "i32" },
+  callNL: { name: "syscall", parameters: ["i32", "i32", "i64"], result: "i32" },
   // Offsets and sizes of files do not fit the answer of the others.
-  callWide: { name: "syscall", parameters: ["i64", "i64", "i64", "i64", "i64", "i64", "i64"], result: "i64" },
-  callB: { name: "syscall", parameters: ["i64", "buffer", "i64"], result: "i32" },
-  callBNB: { name: "syscall", parameters: ["i64", "buffer", "i64", "buffer", "i64", "i64"], result: "i32" },
-  callNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64"], result: "i32" },
-  callNBB: { name: "syscall", parameters: ["i64", "i64", "buffer", "buffer", "i64"], result: "i32" },
-  callNBNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "buffer", "i64"], result: "i32" },
-  callNBNNB: { name: "syscall", parameters: ["i64", "i64", "buffer", "i64", "i64", "buffer"], result: "i32" },
+  callWide: { name: "syscall", parameters: ["i32", "i32", "i64", "i32", "i32", "i64", "i32"], result: "i64" },
+  callB: { name: "syscall", parameters: ["i32", "buffer", "i32"], result: "i32" },
+  callBNB: { name: "syscall", parameters: ["i32", "buffer", "i32", "buffer", "i32", "i32"], result: "i32" },
+  callNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32"], result: "i32" },
+  callNBNL: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i64"], result: "i32" },
+  callNBB: { name: "syscall", parameters: ["i32", "i32", "buffer", "buffer", "i32"], result: "i32" },
+  callNBNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "buffer", "i32"], result: "i32" },
+  callNNNB: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "buffer", "i32"], result: "i32" },
+  callNBNNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32", "buffer"], result: "i32" },
+  epollWait: { name: "epoll_wait", parameters: ["i32", "buffer", "i32", "i32"], result: "i32" },
+  epollWaitElsewhere: {
+    name: "epoll_wait",
+    parameters: ["i32", "buffer", "i32", "i32"],
+    result: "i32",
+    nonblocking: true,
+  },
+  strerror: { parameters: ["i32"], result: "pointer" },
   pollElsewhere: { name: "poll", parameters: ["buffer", "u64", "i32"], result: "i32", nonblocking: true },
   copyFileRangeElsewhere: {
     name: "copy_file_range",
@@ -206,13 +221,7 @@ const SYMBOLS = {
   errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
-/** A 64-bit parameter takes a plain number too, which costs less; none here is beyond what one holds exactly. */
-type WithNumbers<F> = F extends (...args: infer A) => infer R
-  ? (...args: { [I in keyof A]: A[I] extends bigint ? number : A[I] }) => R
-  : never;
-
-type Opened = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
-type Symbols = { readonly [Name in keyof Opened]: WithNumbers<Opened[Name]> };
+type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
 /** Each symbol is opened on its first use: opening all takes tens of milliseconds, and most programs need a few. */
 function symbolsOf(library: string): Symbols {
@@ -239,6 +248,15 @@ const SYS = {
   ioctl: ARM ? 29 : 16,
   pread64: ARM ? 67 : 17,
   pwrite64: ARM ? 68 : 18,
+  socket: ARM ? 198 : 41,
+  accept4: ARM ? 242 : 288,
+  shutdown: ARM ? 210 : 48,
+  bind: ARM ? 200 : 49,
+  listen: ARM ? 201 : 50,
+  getsockname: ARM ? 204 : 51,
+  setsockopt: ARM ? 208 : 54,
+  epoll_ctl: ARM ? 21 : 233,
+  epoll_create1: ARM ? 20 : 291,
   wait4: ARM ? 260 : 61,
   kill: ARM ? 129 : 62,
   fcntl: ARM ? 25 : 72,
@@ -414,15 +432,15 @@ export class Libc {
   }
 
   pread(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.callNB(SYS.pread64, fd, buffer, buffer.length, offset));
+    return this.#result(this.#c.callNBNL(SYS.pread64, fd, buffer, buffer.length, BigInt(offset)));
   }
 
   pwrite(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.callNB(SYS.pwrite64, fd, buffer, buffer.length, offset));
+    return this.#result(this.#c.callNBNL(SYS.pwrite64, fd, buffer, buffer.length, BigInt(offset)));
   }
 
   ftruncate(fd: number, size: number): number {
-    return this.#result(this.#c.call(SYS.ftruncate, fd, size, 0, 0, 0));
+    return this.#result(this.#c.callNL(SYS.ftruncate, fd, BigInt(size)));
   }
 
   fchmod(fd: number, mode: number): number {
@@ -439,7 +457,7 @@ export class Libc {
 
   /** Moves to a place, `whence` as {@linkcode SEEK}; the place as an offset from the start. */
   lseek(fd: number, offset: number, whence: number): number {
-    return this.#wide(this.#c.callWide(SYS.lseek, fd, offset, whence, 0, 0, 0));
+    return this.#wide(this.#c.callWide(SYS.lseek, fd, BigInt(offset), whence, 0, 0n, 0));
   }
 
   /** Lets `to` share the content of `from` (`FICLONE`), where the file system can. */
@@ -450,12 +468,12 @@ export class Libc {
 
   /** Copies bytes between two files, each at the place it stands, without their passing through this program. */
   copyFileRange(from: number, to: number, count: number): number {
-    return this.#wide(this.#c.callWide(SYS.copy_file_range, from, 0, to, 0, count, 0));
+    return this.#wide(this.#c.callWide(SYS.copy_file_range, from, 0n, to, 0, BigInt(count), 0));
   }
 
   /** As {@linkcode copyFileRange}, on another thread; a negative value when it failed, whose error number can't be told. */
   async copyFileRangeElsewhere(from: number, to: number, count: number): Promise<number> {
-    return Number(await this.#c.copyFileRangeElsewhere(from, null, to, null, count, 0));
+    return Number(await this.#c.copyFileRangeElsewhere(from, null, to, null, BigInt(count), 0));
   }
 
   fsync(fd: number): number {
@@ -535,7 +553,7 @@ export class Libc {
    * @returns how many have an event; a negative value, whatever it is, when there is none to tell.
    */
   pollElsewhere(records: Uint8Array<ArrayBuffer>): Promise<number> {
-    return this.#c.pollElsewhere(records, records.length / POLL_RECORD_BYTES, -1);
+    return this.#c.pollElsewhere(records, BigInt(records.length / POLL_RECORD_BYTES), -1);
   }
 
   /**
@@ -561,7 +579,7 @@ export class Libc {
    * @returns the bytes read; a negative value when it failed, whose error number can't be told.
    */
   async preadElsewhere(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): Promise<number> {
-    return Number(await this.#c.preadElsewhere(fd, buffer, buffer.length, offset));
+    return Number(await this.#c.preadElsewhere(fd, buffer, BigInt(buffer.length), BigInt(offset)));
   }
 
   /** Waits in another thread for the end of a child, which is about to come; its wait status. */
@@ -621,6 +639,87 @@ export class Libc {
     return add(actions, directory);
   }
 
+  /** A TCP socket of IPv4, close-on-exec, whose calls do not wait. */
+  tcpSocket(): number {
+    return this.#result(this.#c.call(SYS.socket, AF_INET, SOCK_STREAM | O.NONBLOCK | O.CLOEXEC, 0, 0, 0));
+  }
+
+  /** Lets a socket be bound while closed connections of the one before it linger. */
+  reuseAddress(fd: number): number {
+    const on = new Uint8Array(Int32Array.of(1).buffer);
+    return this.#result(this.#c.callNNNB(SYS.setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, on, on.length));
+  }
+
+  /** @param address A `sockaddr`. */
+  bind(fd: number, address: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.callNB(SYS.bind, fd, address, address.length, 0));
+  }
+
+  listen(fd: number, backlog: number): number {
+    return this.#result(this.#c.call(SYS.listen, fd, backlog, 0, 0, 0));
+  }
+
+  /** The address a socket is bound to, as a `sockaddr`. */
+  getsockname(fd: number, address: Uint8Array<ArrayBuffer>): number {
+    const length = new Uint8Array(Int32Array.of(address.length).buffer);
+    return this.#result(this.#c.callNBB(SYS.getsockname, fd, address, length, 0));
+  }
+
+  /** The next connection of a listening socket, close-on-exec, whose calls do not wait. */
+  accept(fd: number): number {
+    return this.#result(this.#c.call(SYS.accept4, fd, 0, 0, O.NONBLOCK | O.CLOEXEC, 0));
+  }
+
+  /** No more is written to a socket; its peer reads to the end. */
+  shutdownWrite(fd: number): number {
+    const SHUT_WR = 1;
+    return this.#result(this.#c.call(SYS.shutdown, fd, SHUT_WR, 0, 0, 0));
+  }
+
+  /** Neither is read from a socket any more; one that listens tells so to whoever waits for it. */
+  shutdownBoth(fd: number): number {
+    const SHUT_RDWR = 2;
+    return this.#result(this.#c.call(SYS.shutdown, fd, SHUT_RDWR, 0, 0, 0));
+  }
+
+  epollCreate(): number {
+    return this.#result(this.#c.call(SYS.epoll_create1, O.CLOEXEC, 0, 0, 0, 0));
+  }
+
+  /**
+   * Has a descriptor watched, or no longer.
+   *
+   * @param operation One of {@linkcode EPOLL_CTL}.
+   * @param events Bits of {@linkcode POLL}, which `epoll` shares.
+   */
+  epollControl(epoll: number, operation: number, fd: number, events: number): number {
+    EPOLL_RECORD.setUint32(0, events, true);
+    EPOLL_RECORD.setInt32(EPOLL_DATA_AT, fd, true);
+    return this.#result(this.#c.callNNNB(SYS.epoll_ctl, epoll, operation, fd, EPOLL_RECORD_ROOM, 0));
+  }
+
+  /**
+   * Waits for events of watched descriptors.
+   *
+   * @param records Room for the answer: {@linkcode EPOLL_RECORD_BYTES} each, the events at 0, the descriptor at
+   * {@linkcode EPOLL_DATA_AT}.
+   * @returns how many records were written.
+   */
+  epollWait(epoll: number, records: Uint8Array<ArrayBuffer>, timeoutMs: number): number {
+    return this.#result(this.#c.epollWait(epoll, records, records.length / EPOLL_RECORD_BYTES, timeoutMs));
+  }
+
+  /** As {@linkcode epollWait}, in another thread; a negative value, whatever it is, when there is none to tell. */
+  epollWaitElsewhere(epoll: number, records: Uint8Array<ArrayBuffer>, timeoutMs: number): Promise<number> {
+    return this.#c.epollWaitElsewhere(epoll, records, records.length / EPOLL_RECORD_BYTES, timeoutMs);
+  }
+
+  /** The system's words for an error number. */
+  errorText(errno: number): string {
+    const text = this.#c.strerror(errno);
+    return text === null ? "error" : new Deno.UnsafePointerView(text).getCString();
+  }
+
   prctl(operation: number, argument: number): number {
     return this.#result(this.#c.call(SYS.prctl, operation, argument, 0, 0, 0));
   }
@@ -628,7 +727,7 @@ export class Libc {
   /** Marks every descriptor from `first` on close-on-exec, so that no child inherits one (spec containment 19.11). */
   closeOnExecFrom(first: number): number {
     const CLOSE_RANGE_CLOEXEC = 4;
-    return this.#result(this.#c.call(SYS.close_range, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC, 0, 0));
+    return this.#result(this.#c.call(SYS.close_range, first, -1, CLOSE_RANGE_CLOEXEC, 0, 0));
   }
 
   getuid(): number {
@@ -647,6 +746,21 @@ export const STATX_BYTES = 256;
 
 /** Most parts of one {@linkcode Libc.writeElsewhere}. */
 export const MAX_VECTORS = 1_024;
+
+const AF_INET = 2;
+const SOCK_STREAM = 1;
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+
+/** Operations of `epoll_ctl`. */
+export const EPOLL_CTL = { ADD: 1, DEL: 2, MOD: 3 } as const;
+
+/** Size of a record of `epoll`, and where the descriptor stands in it: on x86-64 it is packed. */
+export const EPOLL_RECORD_BYTES = ARM ? 16 : 12;
+export const EPOLL_DATA_AT = ARM ? 8 : 4;
+
+const EPOLL_RECORD_ROOM = new Uint8Array(EPOLL_RECORD_BYTES);
+const EPOLL_RECORD = new DataView(EPOLL_RECORD_ROOM.buffer);
 
 /** Size of what `poll` takes for one descriptor. */
 export const POLL_RECORD_BYTES = 8;

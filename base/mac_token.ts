@@ -30,7 +30,7 @@ export function newTokenKey(): Uint8Array {
 
 const encoder = new TextEncoder();
 
-/** Longest code input that has a place of its own; a longer one gets one made. */
+/** Where texts are encoded, taken over at once; a longer one gets a place made. */
 const INPUT = new Uint8Array(4_096);
 const CODE = new Uint8Array(32);
 
@@ -51,14 +51,17 @@ function keyedCode(key: Uint8Array): KeyedCode {
   return code;
 }
 
+/** Bytes of a text, good until the next call. */
+function utf8Of(text: string): Uint8Array {
+  if (3 * text.length > INPUT.length) return encoder.encode(text);
+  return INPUT.subarray(0, encoder.encodeInto(text, INPUT).written);
+}
+
 /** Keys are never changed once they were used. */
 function codeOf({ domain }: TokenFamily, key: Uint8Array, segment: string): string {
   const text = `${domain}\x1f${segment}`;
   const { keyed, work } = keyedCode(key);
-  const input = 3 * text.length <= INPUT.length
-    ? INPUT.subarray(0, encoder.encodeInto(text, INPUT).written)
-    : encoder.encode(text);
-  keyed._cloneInto(work).update(input).digestInto(CODE);
+  keyed._cloneInto(work).update(utf8Of(text)).digestInto(CODE);
   return CODE.toBase64(BASE64URL);
 }
 
@@ -72,7 +75,7 @@ export function sameText(a: string, b: string): boolean {
 
 /** Makes a token. */
 export function mintToken(family: TokenFamily, key: Uint8Array, payload: JsonObject): string {
-  const segment = encoder.encode(JSON.stringify(payload)).toBase64(BASE64URL);
+  const segment = utf8Of(JSON.stringify(payload)).toBase64(BASE64URL);
   return `${family.tag}.${segment}.${codeOf(family, key, segment)}`;
 }
 

@@ -104,10 +104,23 @@ export const FURTHER_GRANTS: readonly Axis[] = [
   { key: "capabilities.shell.staged_runtime", excess: directories((grants) => grants.stagedRuntime) },
 ];
 
-/** The first thing a child declares that its parent does not hold; `null` when the parent may spawn it. */
+/** What was compared last with each parent, while the parent is known: most parents spawn one child again and again. */
+const compared = new WeakMap<Grants, { readonly child: Grants; readonly excess: EnvelopeExcess | null }>();
+
+/**
+ * The first thing a child declares that its parent does not hold; `null` when the parent may spawn it. Grants never change.
+ */
 export function envelopeExcess(parent: Grants, child: Grants): EnvelopeExcess | null {
   // What a capsule declares is within itself, which is what a capsule that names itself asks.
   if (parent === child) return null;
+  const last = compared.get(parent);
+  if (last?.child === child) return last.excess;
+  const excess = compare(parent, child);
+  compared.set(parent, { child, excess });
+  return excess;
+}
+
+function compare(parent: Grants, child: Grants): EnvelopeExcess | null {
   for (const { key, excess } of [...ENVELOPE_AXES, ...FURTHER_GRANTS]) {
     const entry = excess(parent, child);
     if (entry !== null) return { key, entry };

@@ -30,9 +30,19 @@ export function pathOf(target: string): string {
  * @returns `null` for everything else.
  */
 export function answerAtFront({ method, fields }: HttpRequest, path: string): HttpAnswer | null {
-  const header = fields.get("host");
-  const host = header === undefined ? null : hostOfHeader(header);
-  if (host === null || !isLoopbackHost(host)) return FOREIGN_HOST;
+  if (!isOwnHost(fields.get("host"))) return FOREIGN_HOST;
   if (fields.has("origin")) return WEB_PAGE;
   return method === "GET" && path === "/health" ? EMPTY : null;
+}
+
+/** The last header that named this machine: most requests name it the same way. */
+let ownHost: string | undefined;
+
+function isOwnHost(header: string | undefined): boolean {
+  if (header === undefined) return false;
+  if (header === ownHost) return true;
+  const host = hostOfHeader(header);
+  if (host === null || !isLoopbackHost(host)) return false;
+  ownHost = header;
+  return true;
 }

@@ -3,10 +3,12 @@
  * request may take to arrive and an answer to be taken, and how many connections there are (spec roost 2.4).
  *
  * `Deno.serve` has no time-out for a half-sent head and no bound on connections, and `node:http` costs a start-up and half
- * of the speed, so the daemon reads its few short requests itself.
+ * of the speed, so the daemon reads its few short requests itself. It asks the kernel which connections have something to
+ * read and reads them on the spot: a promise for each read and write would cost more than the request.
  *
  * @module
  */
+import { EPOLL_CTL, EPOLL_DATA_AT, EPOLL_RECORD_BYTES, ERRNO, type Libc, POLL } from "../base/libc.ts";
 import {
   BODY_TOO_LARGE,
   ChunkReader,
@@ -20,6 +22,7 @@ import {
   type RequestHead,
   TOO_SLOW,
 } from "./http_request.ts";
+import type { LoopbackListener } from "./loopback_listener.ts";
 
 /** A request that was read whole. */
 export interface HttpRequest extends RequestHead {
@@ -71,17 +74,35 @@ const REASONS: Readonly<Record<number, string>> = {
 const encoder = new TextEncoder();
 /** A byte a character: what of a head is looked at is ASCII. */
 const latin1 = new TextDecoder("latin1");
-const CONTINUE = encoder.encode("HTTP/1.1 100 Continue\r\n\r\n");
+const CONTINUE: Uint8Array<ArrayBuffer> = encoder.encode("HTTP/1.1 100 Continue\r\n\r\n");
 const FIRST_BUFFER = 2_048;
 /** Bytes of a refused request that are still taken, so that its sender gets to read the answer. */
 const MAX_LINGER_BYTES = 1 << 20;
 const LINGER_MS = 1_000;
 
-/** Room for the head of an answer. */
+/** Most that the head of an answer takes up. */
 const ANSWER_HEAD = 160;
 
 /** Room for an answer; a longer one gets room of its own. */
 const ANSWER = 4_096;
+
+/** Longest head that is kept for the next request of its connection, in bytes. */
+const MAX_KEPT_HEAD = 1_024;
+
+/** Events that are taken at once. */
+const MAX_EVENTS = 64;
+
+/** How long the kernel is waited for on the spot after something came, in milliseconds. Another thread waits longer. */
+const LINGER_HERE_MS = 1;
+
+/** How long requests are answered without a look at timers, signals and the log, in milliseconds. */
+const MAX_TURN_MS = 4;
+
+/** How often a server that closes looks whether all was answered, in milliseconds. */
+const CLOSING_MS = 5;
+
+/** Pause before connections are accepted again when there are no descriptors, in milliseconds. */
+const ACCEPT_AGAIN_MS = 10;
 
 /**
  * The bytes of an answer.
@@ -93,269 +114,477 @@ export function answerBytes(
   { status, body }: HttpAnswer,
   keepAlive: boolean,
   headOnly = false,
-  room: Uint8Array = NO_ROOM,
-): Uint8Array {
-  const bytes = ANSWER_HEAD + 3 * body.length <= room.length ? room : new Uint8Array(ANSWER_HEAD + 3 * body.length);
-  const { written } = encoder.encodeInto(body, bytes.subarray(ANSWER_HEAD));
-  const head =
-    `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\ncontent-length: ` +
-    `${written}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
-  // It ends where the body begins.
-  const start = ANSWER_HEAD - head.length;
-  encoder.encodeInto(head, bytes.subarray(start, ANSWER_HEAD));
-  return bytes.subarray(start, headOnly ? ANSWER_HEAD : ANSWER_HEAD + written);
+  room: Uint8Array<ArrayBuffer> = NO_ROOM,
+): Uint8Array<ArrayBuffer> {
+  const size = ANSWER_HEAD + 3 * body.length;
+  const bytes = size <= room.length ? room : new Uint8Array(size);
+  const head = answerHead(status, body.length, keepAlive);
+  let { written } = encoder.encodeInto(head + body, bytes);
+  let headLength = head.length;
+  // As good as every answer is ASCII, a byte a character.
+  if (written !== headLength + body.length) {
+    const content = encoder.encode(body);
+    headLength = encoder.encodeInto(answerHead(status, content.length, keepAlive), bytes).written;
+    bytes.set(content, headLength);
+    written = headLength + content.length;
+  }
+  return bytes.subarray(0, headOnly ? headLength : written);
 }
 
-const NO_ROOM: Uint8Array = new Uint8Array(0);
-
-/** Accepts connections on a listener. The listener belongs to the server from now on. */
-export function serveHttp(listener: Deno.TcpListener, options: HttpServerOptions): HttpServer {
-  return new Server(listener, options);
+function answerHead(status: number, length: number, keepAlive: boolean): string {
+  return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\n` +
+    `content-length: ${length}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
 }
+
+const NO_ROOM: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+
+/** Accepts connections on a listening socket, which belongs to the server from now on. */
+export function serveHttp(c: Libc, listener: LoopbackListener, options: HttpServerOptions): HttpServer {
+  return new Server(c, listener, options);
+}
+
+/** What the server does with a connection next. */
+type Phase =
+  /** Reads a request. */
+  | "reading"
+  /** The handler is at it; nothing is read meanwhile. */
+  | "answering"
+  /** The client has not taken all of the answer; nothing is read meanwhile. */
+  | "writing"
+  /** Takes what a refused client still sends. */
+  | "draining"
+  | "ended";
 
 /** What the server knows of a connection. */
 class Connection {
-  readonly conn: Deno.TcpConn;
+  readonly fd: number;
+  phase: Phase = "reading";
+  /** Events it is watched for; `null` while it is not watched. */
+  watchedFor: number | null = null;
   /** When it is ended, on the clock of `performance.now()`. */
   deadline: number;
   /** Since when it waits for bytes of its client; `Infinity` while it does not. */
   waitingSince: number;
-  /** Whether bytes of a request that is not whole are there. */
-  halfRead = false;
-  #ended = false;
 
-  constructor(conn: Deno.TcpConn, now: number, deadline: number) {
-    this.conn = conn;
+  /** What came of a request that is not whole, at its start; further room behind it. An idle connection has none. */
+  buffer: Uint8Array<ArrayBuffer> | null = null;
+  held = 0;
+  /** Where the search for the end of the head goes on. */
+  searched = 0;
+  /** The head, once it is there, its length, and how its body is read. */
+  head: RequestHead | null = null;
+  headLength = 0;
+  chunks: ChunkReader | null = null;
+
+  /** The head of the last request and its bytes, when it is short: most clients send the same one again. */
+  lastHead: RequestHead | null = null;
+  lastBytes: Uint8Array = NO_CONTENT;
+
+  /** What the client has not taken of an answer, and whether the connection is kept behind it. */
+  unsent: Uint8Array<ArrayBuffer> = NO_ROOM;
+  keptAfter = false;
+  /** Bytes that were taken of a refused client. */
+  drained = 0;
+
+  constructor(fd: number, now: number, deadline: number) {
+    this.fd = fd;
     this.waitingSince = now;
     this.deadline = deadline;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  get isWaiting(): boolean {
+    return this.waitingSince < Infinity;
   }
 
-  end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.conn.close();
-  }
-
-  async write(bytes: Uint8Array): Promise<void> {
-    for (let rest = bytes; rest.length > 0;) rest = rest.subarray(await this.conn.write(rest));
+  /** Forgets a request that was read. */
+  next(): void {
+    this.searched = 0;
+    this.head = null;
+    this.chunks = null;
   }
 }
 
 class Server implements HttpServer {
-  readonly #listener: Deno.TcpListener;
+  readonly #c: Libc;
+  readonly #listener: number;
+  readonly #epoll: number;
   readonly #options: HttpServerOptions;
-  readonly #connections = new Set<Connection>();
-  readonly #served: Promise<void>[] = [];
-  #ticking: ReturnType<typeof setInterval> | null = null;
+  readonly #connections = new Map<number, Connection>();
+  readonly #stopped: Promise<void>;
+  readonly #tickMs: number;
+  /** Handlers that have not answered yet. */
+  #answering = 0;
+  /** The moment that all requests of one look at the kernel share. */
+  #now = performance.now();
+  #nextTick = 0;
+  /** When connections are accepted again, while there are no descriptors. */
+  #acceptAgain = Infinity;
+  /** When a server that closes ends what is not answered. */
+  #closeBy = Infinity;
   #closing = false;
-  #idle: (() => void) | null = null;
 
-  constructor(listener: Deno.TcpListener, options: HttpServerOptions) {
-    this.#listener = listener;
+  /** Most requests come whole and are read where they arrive; answers are written where they are made. */
+  readonly #arrived = new Uint8Array(MAX_HEAD);
+  readonly #room = new Uint8Array(ANSWER);
+
+  constructor(c: Libc, { fd }: LoopbackListener, options: HttpServerOptions) {
+    this.#c = c;
+    this.#listener = fd;
     this.#options = options;
-    this.#served.push(this.#accept());
+    this.#tickMs = Math.max(10, Math.min(500, options.requestMs / 10));
+    this.#epoll = c.epollCreate();
+    c.epollControl(this.#epoll, EPOLL_CTL.ADD, fd, POLL.IN);
+    this.#stopped = this.#run();
   }
 
   async close(graceMs: number): Promise<void> {
     this.#closing = true;
-    this.#listener.close();
-    for (const connection of this.#connections) if (connection.waitingSince < Infinity) connection.end();
-    if (this.#connections.size > 0) {
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      await new Promise<void>((resolve) => {
-        this.#idle = resolve;
-        timer = setTimeout(resolve, graceMs);
-      });
-      clearTimeout(timer);
-    }
-    for (const connection of this.#connections) connection.end();
-    if (this.#ticking !== null) clearInterval(this.#ticking);
-    await Promise.all(this.#served);
+    this.#closeBy = performance.now() + graceMs;
+    // Whoever waits elsewhere is told: a socket that listens no more has an event, over and over.
+    this.#c.shutdownBoth(this.#listener);
+    await this.#stopped;
   }
 
-  async #accept(): Promise<void> {
-    while (!this.#closing) {
-      let conn: Deno.TcpConn;
-      try {
-        conn = await this.#listener.accept();
-      } catch {
-        if (this.#closing) return;
-        // Out of descriptors, or the client has gone again. Room is made, and the next one may come.
-        this.#evict();
-        await new Promise((resolve) => setTimeout(resolve, 10));
+  async #run(): Promise<void> {
+    const records = new Uint8Array(MAX_EVENTS * EPOLL_RECORD_BYTES);
+    const view = new DataView(records.buffer);
+    while (!this.#isOver()) {
+      if (this.#closing) await new Promise((resolve) => setTimeout(resolve, CLOSING_MS));
+      let count = await this.#c.epollWaitElsewhere(this.#epoll, records, this.#waitMs());
+      const turnEnds = performance.now() + MAX_TURN_MS;
+      for (;;) {
+        this.#now = performance.now();
+        this.#serve(view, count);
+        if (this.#now >= this.#nextTick) this.#tick();
+        // Something else may be what an answer waits for.
+        if (count <= 0 || this.#answering > 0 || this.#closing || this.#now >= turnEnds) break;
+        count = this.#c.epollWait(this.#epoll, records, LINGER_HERE_MS);
+      }
+    }
+    for (const connection of this.#connections.values()) this.#end(connection);
+    this.#c.close(this.#epoll);
+    this.#c.close(this.#listener);
+  }
+
+  /** Whether a server that closes has nothing left to do. */
+  #isOver(): boolean {
+    if (!this.#closing) return false;
+    this.#now = performance.now();
+    for (const connection of this.#connections.values()) if (connection.isWaiting) this.#end(connection);
+    return this.#connections.size === 0 || this.#now >= this.#closeBy;
+  }
+
+  /** How long the kernel may be waited for; without connections nothing has a time. */
+  #waitMs(): number {
+    const next = Math.min(this.#connections.size === 0 ? Infinity : this.#nextTick, this.#acceptAgain);
+    return next === Infinity ? -1 : Math.max(0, Math.ceil(next - performance.now()));
+  }
+
+  #serve(view: DataView, count: number): void {
+    let isAsked = false;
+    for (let at = 0; at < count * EPOLL_RECORD_BYTES; at += EPOLL_RECORD_BYTES) {
+      const fd = view.getInt32(at + EPOLL_DATA_AT, true);
+      if (fd === this.#listener) {
+        isAsked = true;
         continue;
       }
+      const connection = this.#connections.get(fd);
+      if (connection !== undefined) this.#look(connection);
+    }
+    // Last: a new connection may bear the number of one that has just ended, whose event would be taken for its own.
+    if ((isAsked || this.#now >= this.#acceptAgain) && !this.#closing) this.#accept();
+  }
+
+  #look(connection: Connection): void {
+    switch (connection.phase) {
+      case "reading":
+        return this.#read(connection);
+      case "writing":
+        return this.#writeOn(connection);
+      case "draining":
+        return this.#drain(connection);
+    }
+  }
+
+  #accept(): void {
+    if (this.#acceptAgain < Infinity) {
+      this.#acceptAgain = Infinity;
+      this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, POLL.IN);
+    }
+    for (let accepted = 0; accepted < MAX_EVENTS; accepted++) {
+      const fd = this.#c.accept(this.#listener);
+      if (fd === -ERRNO.EAGAIN) break;
+      if (fd === -ERRNO.EMFILE || fd === -ERRNO.ENFILE || fd === -ERRNO.ENOMEM) {
+        // Room is made, and the next one may come. Until then the kernel would tell of it again and again.
+        this.#evict();
+        this.#acceptAgain = this.#now + ACCEPT_AGAIN_MS;
+        this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, 0);
+        break;
+      }
+      // Its client has gone again.
+      if (fd < 0) continue;
       if (this.#connections.size >= this.#options.maxConnections) this.#evict();
-      const now = performance.now();
-      const connection = new Connection(conn, now, now + this.#options.requestMs);
-      this.#connections.add(connection);
-      this.#ticking ??= setInterval(() => this.#tick(), Math.max(10, Math.min(500, this.#options.requestMs / 10)));
-      this.#serve(connection);
+      if (this.#connections.size === 0) this.#nextTick = this.#now + this.#tickMs;
+      const connection = new Connection(fd, this.#now, this.#now + this.#options.requestMs);
+      this.#connections.set(fd, connection);
+      this.#watch(connection, POLL.IN);
     }
   }
 
   /** Ends the connection whose client has been waited for longest. */
   #evict(): void {
     let longest: Connection | null = null;
-    for (const connection of this.#connections) {
+    for (const connection of this.#connections.values()) {
       if (longest === null || connection.waitingSince < longest.waitingSince) longest = connection;
     }
-    if (longest === null) return;
-    longest.end();
-    this.#connections.delete(longest);
+    if (longest !== null) this.#end(longest);
   }
 
   #tick(): void {
-    const now = performance.now();
-    for (const connection of this.#connections) {
-      if (connection.deadline > now) continue;
-      if (connection.halfRead && connection.waitingSince < Infinity) this.#refuseSlow(connection);
-      else connection.end();
-    }
-    if (this.#connections.size === 0 && this.#ticking !== null) {
-      clearInterval(this.#ticking);
-      this.#ticking = null;
+    this.#nextTick = this.#now + this.#tickMs;
+    for (const connection of this.#connections.values()) {
+      if (connection.deadline > this.#now) continue;
+      if (connection.phase === "reading" && connection.held > 0) this.#refuse(connection, TOO_SLOW);
+      else this.#end(connection);
     }
   }
 
-  /** A small answer fits into the system's buffer or is not worth waiting for. */
-  async #refuseSlow(connection: Connection): Promise<void> {
-    connection.deadline = Infinity;
+  #end(connection: Connection): void {
+    if (connection.phase === "ended") return;
+    connection.phase = "ended";
+    connection.buffer = null;
+    this.#connections.delete(connection.fd);
+    this.#c.close(connection.fd);
+  }
+
+  /** Has a connection watched for these events; for none, not even for its end. */
+  #watch(connection: Connection, events: number | null): void {
+    if (events === connection.watchedFor) return;
+    const operation = events === null ? EPOLL_CTL.DEL : connection.watchedFor === null ? EPOLL_CTL.ADD : EPOLL_CTL.MOD;
+    connection.watchedFor = events;
+    const result = this.#c.epollControl(this.#epoll, operation, connection.fd, events ?? 0);
+    // The kernel has no memory for it.
+    if (result < 0) this.#end(connection);
+  }
+
+  /** Reads what is there of a connection, once: whoever sends much waits for the others. */
+  #read(connection: Connection): void {
+    const { buffer, held } = connection;
+    if (buffer === null) {
+      const count = this.#c.read(connection.fd, this.#arrived);
+      if (count > 0) return this.#advance(connection, this.#arrived, count);
+      if (count !== -ERRNO.EAGAIN) this.#end(connection);
+      return;
+    }
+    const count = this.#c.read(connection.fd, buffer.subarray(held));
+    if (count > 0) return this.#advance(connection, buffer, held + count);
+    if (count !== -ERRNO.EAGAIN) this.#end(connection);
+  }
+
+  /** Answers all requests that are whole, and keeps the rest. */
+  #advance(connection: Connection, bytes: Uint8Array<ArrayBuffer>, held: number): void {
+    let at = 0;
+    while (at < held && connection.phase === "reading") {
+      const view = at === 0 && held === bytes.length ? bytes : bytes.subarray(at, held);
+      const used = this.#request(connection, view);
+      if (used === 0) break;
+      at += used;
+    }
+    this.#keep(connection, bytes, at, held);
+  }
+
+  /** Keeps what is left of what came, with room for more of it. */
+  #keep(connection: Connection, bytes: Uint8Array<ArrayBuffer>, at: number, held: number): void {
+    const { phase } = connection;
+    if (at === held || phase === "draining" || phase === "ended") {
+      connection.held = 0;
+      connection.buffer = null;
+      return;
+    }
+    connection.held = held - at;
+    const size = roomFor(connection, connection.held);
+    if (bytes !== this.#arrived && size <= bytes.length) {
+      if (at > 0) bytes.copyWithin(0, at, held);
+      connection.buffer = bytes;
+      return;
+    }
+    connection.buffer = new Uint8Array(size);
+    connection.buffer.set(bytes.subarray(at, held));
+  }
+
+  /**
+   * Reads a request and answers it.
+   *
+   * @param bytes What came, from its first byte.
+   * @returns Its length; 0 while it is not whole, or when it was refused.
+   */
+  #request(connection: Connection, bytes: Uint8Array<ArrayBuffer>): number {
+    if (connection.head === null) {
+      const { lastHead, lastBytes } = connection;
+      const isSame = lastHead !== null && startsWith(bytes, lastBytes);
+      const end = isSame ? lastBytes.length : headEnd(bytes, connection.searched);
+      if (end < 0) {
+        if (bytes.length >= MAX_HEAD) this.#refuse(connection, HEAD_TOO_LARGE);
+        connection.searched = Math.max(0, bytes.length - 3);
+        return 0;
+      }
+      const head = isSame ? lastHead : parseRequestHead(latin1.decode(bytes.subarray(0, end)));
+      if ("status" in head) {
+        this.#refuse(connection, head);
+        return 0;
+      }
+      if (!isSame) {
+        connection.lastHead = end <= MAX_KEPT_HEAD ? head : null;
+        connection.lastBytes = end <= MAX_KEPT_HEAD ? bytes.slice(0, end) : NO_CONTENT;
+      }
+      connection.head = head;
+      connection.headLength = end;
+      if (
+        head.body !== 0 && bytes.length === end && head.fields.get("expect")?.toLowerCase() === "100-continue" &&
+        !this.#continues(connection)
+      ) return 0;
+    }
+    const { head, headLength } = connection;
+    let content: Uint8Array = NO_CONTENT;
+    let used = headLength;
+    if (head.body === "chunked") {
+      const chunks = connection.chunks ??= new ChunkReader(headLength);
+      const state = chunks.read(bytes);
+      if (state === "more") {
+        if (bytes.length >= headLength + MAX_BODY + MAX_CHUNK_OVERHEAD) this.#refuse(connection, BODY_TOO_LARGE);
+        return 0;
+      }
+      if (state !== "whole") {
+        this.#refuse(connection, state);
+        return 0;
+      }
+      content = chunks.content(bytes);
+      used = chunks.end;
+    } else if (head.body > 0) {
+      used += head.body;
+      if (bytes.length < used) return 0;
+      // What it lies in is used again before a handler that takes its time has done.
+      content = bytes.slice(headLength, used);
+    }
+    connection.next();
+    const answer = this.#options.handler({ ...head, content });
+    if (answer instanceof Promise) this.#answerLater(connection, head, answer);
+    else this.#answer(connection, head, answer);
+    return used;
+  }
+
+  /** Tells a client to send its body; an answer that it does not take goes to nobody. */
+  #continues(connection: Connection): boolean {
+    if (this.#c.write(connection.fd, CONTINUE) === CONTINUE.length) return true;
+    this.#end(connection);
+    return false;
+  }
+
+  /** Not watched meanwhile: a client that goes again and again must not have more than its share of answers made. */
+  #answerLater(connection: Connection, head: RequestHead, answer: Promise<HttpAnswer>): void {
+    connection.phase = "answering";
     connection.waitingSince = Infinity;
-    const late = setTimeout(() => connection.end(), LINGER_MS);
-    try {
-      await connection.conn.write(answerBytes(faultAnswer(TOO_SLOW), false));
-    } catch {
-      // Its client is gone.
-    } finally {
-      clearTimeout(late);
-      connection.end();
-    }
+    connection.deadline = Infinity;
+    this.#watch(connection, null);
+    this.#answering++;
+    const answered = (answer: HttpAnswer | null) => {
+      this.#answering--;
+      if (connection.phase !== "answering") return;
+      this.#now = performance.now();
+      if (answer === null) return this.#end(connection);
+      this.#answer(connection, head, answer);
+      this.#goOn(connection);
+    };
+    answer.then(answered, () => answered(null));
   }
 
-  async #serve(connection: Connection): Promise<void> {
-    try {
-      await this.#exchange(connection);
-    } catch {
-      // The connection broke, or was ended at its deadline.
-    } finally {
-      connection.end();
-      this.#connections.delete(connection);
-      if (this.#connections.size === 0) this.#idle?.();
-    }
+  #answer(connection: Connection, head: RequestHead, answer: HttpAnswer): void {
+    const isKept = head.keepAlive && !this.#closing;
+    const bytes = answerBytes(answer, isKept, head.method === "HEAD", this.#room);
+    this.#write(connection, bytes, isKept);
   }
 
-  async #exchange(connection: Connection): Promise<void> {
-    const { conn } = connection;
-    const { handler, requestMs } = this.#options;
-    let buffer = new Uint8Array(FIRST_BUFFER);
-    // Most connections bring one request.
-    let room = NO_ROOM;
-    let held = 0;
-    for (;;) {
-      // The head.
-      let end = held > 0 ? headEnd(buffer.subarray(0, held), 0) : -1;
-      while (end < 0) {
-        if (held >= MAX_HEAD) return await this.#refuse(connection, HEAD_TOO_LARGE);
-        if (held === buffer.length) buffer = grown(buffer, held, Math.min(2 * held, MAX_HEAD));
-        const count = await conn.read(buffer.subarray(held));
-        if (count === null) return;
-        const from = Math.max(0, held - 3);
-        held += count;
-        connection.halfRead = true;
-        end = headEnd(buffer.subarray(0, held), from);
-      }
-      const head = parseRequestHead(latin1.decode(buffer.subarray(0, end)));
-      if ("status" in head) return await this.#refuse(connection, head);
+  #write(connection: Connection, bytes: Uint8Array<ArrayBuffer>, isKept: boolean): void {
+    const written = this.#c.write(connection.fd, bytes);
+    if (written < 0 && written !== -ERRNO.EAGAIN) return this.#end(connection);
+    if (written === bytes.length) return this.#written(connection, isKept);
+    connection.phase = "writing";
+    connection.unsent = bytes.slice(Math.max(written, 0));
+    connection.keptAfter = isKept;
+    connection.deadline = this.#now + this.#options.requestMs;
+    connection.waitingSince = Infinity;
+    this.#watch(connection, POLL.OUT);
+  }
 
-      // The body.
-      let content = NO_CONTENT;
-      let used = end;
-      if (head.body !== 0) {
-        if (head.fields.get("expect")?.toLowerCase() === "100-continue" && held === end) {
-          await connection.write(CONTINUE);
-        }
-        if (head.body === "chunked") {
-          const chunks = new ChunkReader(end);
-          let state = chunks.read(buffer.subarray(0, held));
-          while (state === "more") {
-            if (held >= end + MAX_BODY + MAX_CHUNK_OVERHEAD) return await this.#refuse(connection, BODY_TOO_LARGE);
-            if (held === buffer.length) buffer = grown(buffer, held, 2 * held);
-            const count = await conn.read(buffer.subarray(held));
-            if (count === null) return;
-            held += count;
-            state = chunks.read(buffer.subarray(0, held));
-          }
-          if (state !== "whole") return await this.#refuse(connection, state);
-          content = chunks.content(buffer);
-          used = chunks.end;
-        } else {
-          used = end + head.body;
-          if (used > buffer.length) buffer = grown(buffer, held, used);
-          while (held < used) {
-            const count = await conn.read(buffer.subarray(held));
-            if (count === null) return;
-            held += count;
-          }
-          content = buffer.subarray(end, used);
-        }
-      }
+  #written(connection: Connection, isKept: boolean): void {
+    if (!isKept) return this.#end(connection);
+    connection.phase = "reading";
+    connection.deadline = this.#now + this.#options.requestMs;
+    connection.waitingSince = this.#now;
+  }
 
-      // The answer.
-      connection.halfRead = false;
-      connection.waitingSince = Infinity;
-      connection.deadline = Infinity;
-      const answering = handler({ ...head, content });
-      const answer = answering instanceof Promise ? await answering : answering;
-      const keepAlive = head.keepAlive && !this.#closing;
-      connection.deadline = performance.now() + requestMs;
-      await connection.write(answerBytes(answer, keepAlive, head.method === "HEAD", room));
-      if (!keepAlive) return;
-      if (room.length === 0) room = new Uint8Array(ANSWER);
-      connection.deadline = performance.now() + requestMs;
-      connection.waitingSince = performance.now();
-      if (held > used) {
-        buffer.copyWithin(0, used, held);
-        held -= used;
-        connection.halfRead = true;
-      } else {
-        held = 0;
-        if (buffer.length > MAX_HEAD) buffer = new Uint8Array(FIRST_BUFFER);
-      }
+  #writeOn(connection: Connection): void {
+    const { unsent, keptAfter } = connection;
+    const written = this.#c.write(connection.fd, unsent);
+    if (written < 0) {
+      if (written !== -ERRNO.EAGAIN) this.#end(connection);
+      return;
     }
+    connection.unsent = unsent.subarray(written);
+    if (connection.unsent.length > 0) return;
+    connection.unsent = NO_ROOM;
+    this.#written(connection, keptAfter);
+    this.#goOn(connection);
+  }
+
+  /** Goes on with what came while no request was read. */
+  #goOn(connection: Connection): void {
+    const { buffer, held } = connection;
+    if (connection.phase === "reading" && buffer !== null) this.#advance(connection, buffer, held);
+    const { phase } = connection;
+    if (phase === "reading" || phase === "draining") this.#watch(connection, POLL.IN);
   }
 
   /**
    * Refuses what was not read to its end. What still comes is taken for a moment: closing with unread bytes would take the
    * answer away from its reader.
    */
-  async #refuse(connection: Connection, fault: RequestFault): Promise<void> {
-    const { conn } = connection;
-    connection.deadline = performance.now() + LINGER_MS;
-    connection.halfRead = false;
-    await connection.write(answerBytes(faultAnswer(fault), false));
-    await conn.closeWrite();
-    const sink = new Uint8Array(MAX_HEAD);
-    for (let taken = 0; taken < MAX_LINGER_BYTES;) {
-      const count = await conn.read(sink);
-      if (count === null) return;
-      taken += count;
+  #refuse(connection: Connection, fault: RequestFault): void {
+    const bytes = answerBytes(faultAnswer(fault), false, false, this.#room);
+    // It fits into the system's buffer or is not worth waiting for.
+    if (this.#c.write(connection.fd, bytes) !== bytes.length || this.#c.shutdownWrite(connection.fd) < 0) {
+      return this.#end(connection);
     }
+    connection.phase = "draining";
+    connection.deadline = this.#now + LINGER_MS;
+    connection.buffer = null;
+    connection.held = 0;
   }
+
+  #drain(connection: Connection): void {
+    const count = this.#c.read(connection.fd, this.#arrived);
+    if (count === -ERRNO.EAGAIN) return;
+    connection.drained += Math.max(count, 0);
+    if (count <= 0 || connection.drained >= MAX_LINGER_BYTES) this.#end(connection);
+  }
+}
+
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  if (bytes.length < start.length) return false;
+  // A difference is mostly near the end, in a length or an id.
+  for (let at = start.length - 1; at >= 0; at--) if (bytes[at] !== start[at]) return false;
+  return true;
+}
+
+/** Room for what came of a request and is to come. */
+function roomFor({ head, headLength }: Connection, held: number): number {
+  if (head === null) return Math.max(FIRST_BUFFER, Math.min(2 * held, MAX_HEAD), held);
+  if (head.body === "chunked") return Math.min(2 * held, headLength + MAX_BODY + MAX_CHUNK_OVERHEAD);
+  return headLength + head.body;
 }
 
 const NO_CONTENT: Uint8Array = new Uint8Array();
 
 function faultAnswer({ status, message }: RequestFault): HttpAnswer {
   return { status, body: JSON.stringify({ error: message }) };
-}
-
-function grown(buffer: Uint8Array, held: number, length: number): Uint8Array<ArrayBuffer> {
-  const larger = new Uint8Array(length);
-  larger.set(buffer.subarray(0, held));
-  return larger;
 }

@@ -9,6 +9,7 @@
  */
 import type { RoostOutcome } from "../base/roost_client.ts";
 import { Fifo } from "./fifo.ts";
+import { SlotMap } from "./slot_map.ts";
 
 /** The operator's three bounds; 0 refuses every delegation, and none means unlimited. */
 export interface DelegationBounds {
@@ -44,22 +45,28 @@ export interface SessionFigures {
 export type ApprovalState = "open" | "spent" | "expired";
 
 interface RunningSession<G> {
+  readonly id: string;
   readonly grants: G;
   readonly depth: number;
   readonly parent: string | null;
-  /** Its approvals that nobody redeemed. */
-  readonly reservations: Set<string>;
+  /** Its approvals that hold a slot. */
+  reserved: number;
+  hasEnded: boolean;
 }
 
 /** Entries of reservations that ended early, before they are let go of. */
 const MAX_STALE = 256;
 
-/** An approval that holds a slot. */
-interface Reservation {
-  readonly parent: string;
+/** An approval. It holds a slot until it expires, is redeemed, or the session that earned it ends. */
+interface Reservation<G> {
+  readonly id: string;
+  readonly session: RunningSession<G>;
   readonly deadline: number;
-  /** Presented for another artifact: it cannot be redeemed any more. */
-  spent: boolean;
+  state: "open" | "spent" | "redeemed";
+}
+
+function holdsSlot({ state, session }: Reservation<unknown>): boolean {
+  return state !== "redeemed" && !session.hasEnded;
 }
 
 /**
@@ -69,17 +76,19 @@ interface Reservation {
  */
 export class Ledger<G> {
   readonly bounds: DelegationBounds;
-  readonly #running = new Map<string, RunningSession<G>>();
+  readonly #running = new SlotMap<RunningSession<G>>();
   /** Ended sessions: twice the depth, one more when it failed. */
   readonly #ended = new Map<string, number>();
   /** Their ids, in the order they ended. */
   readonly #endedOrder = new Fifo<string>();
   /** Running sessions by the session that spawned them, which may have ended. */
-  readonly #children = new Map<string, number>();
-  /** Approvals that hold a slot, by their id. */
-  readonly #reservations = new Map<string, Reservation>();
-  /** Ids of all approvals in the order they expire, those that hold no slot any more among them. */
-  readonly #expiring = new Fifo<{ readonly id: string; readonly deadline: number }>();
+  readonly #children = new SlotMap<number>();
+  /** Approvals by their id: all that hold a slot, and some whose session has ended. */
+  readonly #reservations = new SlotMap<Reservation<G>>();
+  /** Approvals in the order they expire, some that hold no slot any more among them. */
+  readonly #expiring = new Fifo<Reservation<G>>();
+  /** Approvals that hold a slot. */
+  #reserved = 0;
   /** When redeemed approvals expire. */
   readonly #redeemed = new Map<string, number>();
   /** Their ids, in the order they were redeemed. */
@@ -102,7 +111,7 @@ export class Ledger<G> {
   /** Capsules live on the host (spec roost 4). */
   census(now: number): number {
     this.#expire(now);
-    return this.#running.size + this.#reservations.size + this.#found.size;
+    return this.#running.size + this.#reserved + this.#found.size;
   }
 
   /** A running session's grants; `null` for any other. */
@@ -144,12 +153,12 @@ export class Ledger<G> {
    */
   reserve(id: string, approval: string, now: number): number {
     const session = this.#session(id);
-    this.#reservations.set(approval, { parent: id, deadline: now + this.#approvalMs, spent: false });
-    session.reservations.add(approval);
-    this.#expiring.push({ id: approval, deadline: now + this.#approvalMs });
-    if (this.#expiring.size > MAX_STALE && this.#expiring.size > 4 * this.#reservations.size) {
-      this.#expiring.keep(({ id }) => this.#reservations.has(id));
-    }
+    const reservation: Reservation<G> = { id: approval, session, deadline: now + this.#approvalMs, state: "open" };
+    this.#reservations.set(approval, reservation);
+    this.#expiring.push(reservation);
+    session.reserved++;
+    this.#reserved++;
+    if (this.#expiring.size > MAX_STALE && this.#expiring.size > 4 * this.#reserved) this.#letGo();
     return session.depth - 1;
   }
 
@@ -157,38 +166,43 @@ export class Ledger<G> {
   approvalState(approval: string, now: number): ApprovalState {
     this.#expire(now);
     const reservation = this.#reservations.get(approval);
-    if (reservation !== undefined) return reservation.spent ? "spent" : "open";
+    if (reservation !== undefined && holdsSlot(reservation)) return reservation.state === "open" ? "open" : "spent";
     // One that expires before another that was redeemed earlier is forgotten with that one.
     return (this.#redeemed.get(approval) ?? 0) > now ? "spent" : "expired";
   }
 
   /** Marks an open approval spent. Its slot stays taken until it is redeemed or expires. */
   spend(approval: string): void {
-    this.#reservations.get(approval)!.spent = true;
+    this.#reservations.get(approval)!.state = "spent";
   }
 
   /** Registers a session that presented no approval. */
   registerRoot(id: string, grants: G): void {
-    this.#register(id, { grants, depth: this.bounds.maxDepth, parent: null, reservations: new Set() });
+    this.#register(id, { id, grants, depth: this.bounds.maxDepth, parent: null, reserved: 0, hasEnded: false });
   }
 
   /** Registers the session that presented a spent approval: the reservation becomes a running child. */
   redeem(id: string, approval: string, depth: number, grants: G): void {
-    const { parent, deadline } = this.#reservations.get(approval)!;
+    const reservation = this.#reservations.get(approval)!;
+    const { session, deadline } = reservation;
     this.#reservations.delete(approval);
-    this.#session(parent).reservations.delete(approval);
+    this.#release(reservation);
+    reservation.state = "redeemed";
     if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(this.#redeemedOrder.shift()!);
     this.#redeemed.set(approval, deadline);
     this.#redeemedOrder.push(approval);
+    const parent = session.id;
     this.#children.set(parent, (this.#children.get(parent) ?? 0) + 1);
-    this.#register(id, { grants, depth, parent, reservations: new Set() });
+    this.#register(id, { id, grants, depth, parent, reserved: 0, hasEnded: false });
   }
 
   /** A running session ends; its own reservations end with it, its children go on. */
   end(id: string, outcome: RoostOutcome): void {
-    const { parent, depth, reservations } = this.#session(id);
+    const session = this.#session(id);
+    const { parent, depth } = session;
     this.#running.delete(id);
-    for (const approval of reservations) this.#reservations.delete(approval);
+    session.hasEnded = true;
+    this.#reserved -= session.reserved;
     if (parent !== null) {
       const left = this.#children.get(parent)! - 1;
       if (left === 0) this.#children.delete(parent);
@@ -225,7 +239,7 @@ export class Ledger<G> {
 
   /** Children of a session, running or approved. Expiry is the caller's to evaluate first. */
   #liveChildren(id: string): number {
-    return (this.#children.get(id) ?? 0) + (this.#running.get(id)?.reservations.size ?? 0);
+    return (this.#children.get(id) ?? 0) + (this.#running.get(id)?.reserved ?? 0);
   }
 
   #register(id: string, session: RunningSession<G>): void {
@@ -237,14 +251,28 @@ export class Ledger<G> {
     this.#running.set(id, session);
   }
 
+  /** Gives the slot of an approval back, if it holds one. */
+  #release(reservation: Reservation<G>): void {
+    if (!holdsSlot(reservation)) return;
+    reservation.session.reserved--;
+    this.#reserved--;
+  }
+
+  /** Forgets approvals that hold no slot. */
+  #letGo(): void {
+    this.#expiring.keep((reservation) => {
+      if (holdsSlot(reservation)) return true;
+      this.#reservations.delete(reservation.id);
+      return false;
+    });
+  }
+
   /** All approvals live equally long and the clock never goes back, so the oldest expires first. */
   #expire(now: number): void {
     for (let next = this.#expiring.peek(); next !== undefined && next.deadline <= now; next = this.#expiring.peek()) {
       this.#expiring.shift();
-      const reservation = this.#reservations.get(next.id);
-      if (reservation === undefined) continue;
       this.#reservations.delete(next.id);
-      this.#running.get(reservation.parent)!.reservations.delete(next.id);
+      this.#release(next);
     }
     const redeemed = this.#redeemedOrder;
     for (let next = redeemed.peek(); next !== undefined && this.#redeemed.get(next)! <= now; next = redeemed.peek()) {

@@ -5,6 +5,7 @@
  * @module
  */
 import { reasonOf } from "../base/errors.ts";
+import { libc } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
@@ -13,6 +14,7 @@ import { countRunning, type StartCount } from "./count_running.ts";
 import { answerAtFront, pathOf, refused } from "./front.ts";
 import { type HttpAnswer, type HttpHandler, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
 import { createLog, type Log } from "./log.ts";
+import { listenOnLoopback } from "./loopback_listener.ts";
 import type { RefereeOptions } from "./open_referee.ts";
 import type { Referee } from "./referee.ts";
 
@@ -81,11 +83,10 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
       `records read in ${took} ms; ${stale} stale and ${unreadable} unreadable not counted)`,
   );
 
-  let listener: Deno.TcpListener;
-  try {
-    listener = Deno.listen({ hostname: "127.0.0.1", port });
-  } catch (error) {
-    return refuse(`failed to bind port ${port}: ${systemReason(error)}`);
+  const c = libc();
+  const listener = listenOnLoopback(c, port);
+  if (typeof listener === "number") {
+    return refuse(`failed to bind port ${port}: ${c.errorText(-listener)} (os error ${-listener})`);
   }
   const log = createLog(Deno.stderr);
   const handler = answering({
@@ -97,7 +98,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
     spawnAllow: new Set(spawnAllow),
     log: log.event,
   }, log);
-  const server = serveHttp(listener, {
+  const server = serveHttp(c, listener, {
     handler,
     requestMs: bounds.roostRequest,
     maxConnections: MAX_CONNECTIONS,
@@ -105,7 +106,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, () => resolve(signal));
   });
-  say(`mur-roost: listening on 127.0.0.1:${listener.addr.port}`);
+  say(`mur-roost: listening on 127.0.0.1:${listener.port}`);
   say(`mur-roost: machine ceiling ${maxLiveCapsules} live capsules (--max-live-capsules)`);
 
   const signal = await stopped;

@@ -32,6 +32,7 @@ import {
   SESSION_NOT_FOUND,
 } from "./refusals.ts";
 import type { JudgedArtifact, Registry } from "./registry.ts";
+import { SlotMap } from "./slot_map.ts";
 import { BadBody, readDeregisterRequest, readRegisterRequest, readSpawnRequest } from "./request_body.ts";
 import type { RunningCensus } from "./running_census.ts";
 
@@ -76,12 +77,12 @@ export class Referee {
    * Sessions by the credentials whose code was verified before, while they run: a text that equals one of those needs no
    * second code. Any other goes through the code's comparison, whose time tells nothing.
    */
-  readonly #verified = new Map<string, string>();
+  readonly #verified = new SlotMap<string>();
   /**
    * The one credential of each running session: an id that was given out again after its record had gone is another
    * session, and what the first one held is nothing to it.
    */
-  readonly #credentials = new Map<string, string>();
+  readonly #credentials = new SlotMap<string>();
 
   constructor(parts: RefereeParts) {
     this.#parts = parts;
@@ -180,7 +181,10 @@ export class Referee {
       expiresAtMs,
       id: approvalId,
     });
-    const body = JSON.stringify({ approval, name, version, sha256, expires_at_ms: expiresAtMs });
+    // A token, a full name and a hash hold nothing that JSON would escape; a version is any text.
+    const body =
+      `{"approval":"${approval}","name":"${name}","version":${JSON.stringify(version)},"sha256":"${sha256}",` +
+      `"expires_at_ms":${expiresAtMs}}`;
     return this.#log({ status: 200, body }, "spawn", request, { session_id: id });
   }
 
@@ -309,15 +313,9 @@ export class Referee {
     more: Partial<RefereeEvent> = {},
   ): HttpAnswer {
     const { session_id, name, version } = request;
-    this.#parts.log({
-      event,
-      status: answer.status,
-      ...(session_id === undefined ? {} : { session_id }),
-      ...(name === undefined ? {} : { capsule: name }),
-      ...(version === undefined ? {} : { version }),
-      ...(answer === UNIDENTIFIED ? { error: "not authorised" } : {}),
-      ...more,
-    });
+    const error = answer === UNIDENTIFIED ? "not authorised" : undefined;
+    // What is undefined is left out of the line.
+    this.#parts.log({ event, status: answer.status, session_id, capsule: name, version, error, ...more });
     return answer;
   }
 }

@@ -11,6 +11,7 @@ import { FileStamp } from "../base/file_stamp.ts";
 import { ProcessWatch } from "../base/process_watch.ts";
 import { parseRunningRecord } from "../base/running_record.ts";
 import type { RecordedSession } from "./count_running.ts";
+import { SlotMap } from "./slot_map.ts";
 
 /** The process a record names. */
 interface RecordedProcess {
@@ -39,7 +40,7 @@ export class RunningCensus implements Disposable {
   /** Sessions found at the start that have not registered, as their records named them. */
   readonly #found = new Map<string, RecordedSession>();
   /** Registered sessions that run, with their record; `null` while none was seen. */
-  readonly #registered = new Map<string, { readonly process: RecordedProcess; readonly stamp: FileStamp } | null>();
+  readonly #registered = new SlotMap<{ readonly process: RecordedProcess; readonly stamp: FileStamp } | null>();
   /** The directory as it was when the records of all registered sessions had been read. */
   readonly #directory: FileStamp;
   /** Whether that still holds, as far as the directory does not change. */

@@ -53,8 +53,13 @@ export const PROGRAMS: readonly ProgramEntry[] = [
 
 async function prepareRoost(folder: string): Promise<ProgramFolder> {
   const entry = await bundleRoost(folder);
-  // The daemon lives long and holds little: as its task in deno.json.
-  return { folder, entry: entry.slice(folder.length + 1), flags: [PERMISSIONS, "--v8-flags=--max-semi-space-size=1"] };
+  // The daemon lives long, holds little and has one core at most: small young generation, no threads that collect. As its
+  // task in deno.json.
+  return {
+    folder,
+    entry: entry.slice(folder.length + 1),
+    flags: [PERMISSIONS, "--v8-flags=--max-semi-space-size=1,--single-threaded-gc"],
+  };
 }
 
 async function prepareMur(folder: string, inputs: ProgramInputs): Promise<ProgramFolder> {

@@ -1,0 +1,48 @@
+/**
+ * A socket that listens on 127.0.0.1 and whose calls do not wait.
+ *
+ * @module
+ */
+import type { Libc } from "../base/libc.ts";
+
+/** A socket that listens. */
+export interface LoopbackListener {
+  readonly fd: number;
+  readonly port: number;
+}
+
+/** Connections that wait to be accepted, as Deno's own listeners hold. */
+const BACKLOG = 511;
+
+const AF_INET = 2;
+
+/** A `sockaddr_in`: family in the machine's order, port and address in the network's. */
+function addressOf(port: number): Uint8Array<ArrayBuffer> {
+  const address = new Uint8Array(16);
+  const view = new DataView(address.buffer);
+  view.setUint16(0, AF_INET, true);
+  view.setUint16(2, port);
+  address.set([127, 0, 0, 1], 4);
+  return address;
+}
+
+/**
+ * Binds and listens.
+ *
+ * @param port 0 takes a free one.
+ * @returns A negative error number when the system refuses.
+ */
+export function listenOnLoopback(c: Libc, port: number): LoopbackListener | number {
+  const fd = c.tcpSocket();
+  if (fd < 0) return fd;
+  const address = addressOf(port);
+  let result = c.reuseAddress(fd);
+  if (result >= 0) result = c.bind(fd, address);
+  if (result >= 0) result = c.listen(fd, BACKLOG);
+  if (result >= 0 && port === 0) result = c.getsockname(fd, address);
+  if (result < 0) {
+    c.close(fd);
+    return result;
+  }
+  return { fd, port: new DataView(address.buffer).getUint16(2) };
+}
