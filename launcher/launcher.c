@@ -68,6 +68,11 @@ static int open_self(char path[PATH_BYTES]) {
            "/proc is not mounted, and Deno, which this program runs on, does not start without it");
   }
   path[length] = '\0';
+  /* Where this file was replaced between its start and now, as an upgrade does, the kernel says so behind the path. What
+   * stands there is the program too, and later ones start from it. */
+  static const char GONE[] = " (deleted)";
+  size_t kept = (size_t)length - (sizeof GONE - 1);
+  if (length >= (ssize_t)sizeof GONE && strcmp(path + kept, GONE) == 0 && access(path, F_OK) != 0) path[kept] = '\0';
 #endif
   if (self < 0) refuse("E-IO-003", "make it readable", "this program cannot read its own file: %s", strerror(errno));
   return self;
@@ -101,6 +106,9 @@ static void prepare_environment(const char *self, const char *cache, const struc
   set("DENO_DIR", caches);
   set("DENO_NO_UPDATE_CHECK", "1");
   set("DENO_NO_PROMPT", "1");
+  /* A delegated child holds little of this environment: told where this one unpacked, it need not do so once more
+   * elsewhere. */
+  set("MURMUR_CACHE_DIR", cache);
   /* Processes of this program's kind are started from this same file, unless the user names another one. */
   const char *named = getenv("MURMUR_MUR_BINARY");
   if (named == NULL || *named == '\0') set("MURMUR_MUR_BINARY", self);

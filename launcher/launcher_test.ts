@@ -175,11 +175,12 @@ Deno.test("no variable that configures Deno or Node gets through, every other on
     };
     const kept = { HOME: place, PATH: "/nowhere", LANG: "C", MURMUR_ROOST_URL: "x", DENOTE: "1", XNODE_OPTIONS: "1" };
     const { env } = await start([`${place}/program`], { ...hostile, ...kept });
-    const { DENO_DIR, DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK, MURMUR_MUR_BINARY, ...others } = env;
+    const { DENO_DIR, DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK, MURMUR_CACHE_DIR, MURMUR_MUR_BINARY, ...others } = env;
     const set = new Set(["PWD", "_", "SHLVL", "OLDPWD"]);
     assert.deepEqual(Object.fromEntries(Object.entries(others).filter(([name]) => !set.has(name))), kept);
     assert.match(DENO_DIR!, new RegExp(`^${place}/\\.cache/murmur/engine-[0-9a-f]{32}/cache$`));
     assert.deepEqual([DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK], ["1", "1"]);
+    assert.equal(MURMUR_CACHE_DIR, `${place}/.cache/murmur`);
     assert.equal(MURMUR_MUR_BINARY, await Deno.realPath(`${place}/program`));
   });
 });
