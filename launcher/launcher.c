@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,8 +156,11 @@ int main(int argc, char **argv) {
   char self_path[PATH_BYTES], cache_path[PATH_BYTES], program[PATH_BYTES];
   int self = open_self(self_path);
   read_contents(self, &contents);
+  /* What is made here has the rights it is given, whatever else the user wants of other files. */
+  mode_t mask = umask(0077);
   int cache = open_cache(cache_path);
   unpack_missing(self, cache, cache_path, &contents);
+  umask(mask);
   prepare_environment(self_path, cache_path, &contents);
   char **arguments = calloc(contents.argument_count + (size_t)argc + 1, sizeof *arguments);
   if (arguments == NULL) refuse("E-IO-003", "free some memory", "there is no memory left");

@@ -10,6 +10,7 @@ const ROOT = Deno.build.os === "linux" && Deno.uid() === 0;
 /** Stands in for Deno: says what it was started with. The launcher executes whatever its file carries. */
 const PROGRAM = `#!/bin/sh
 for each; do printf 'arg:%s\\n' "$each"; done
+printf 'umask:%s\\n' "$(umask)"
 /usr/bin/env | LC_ALL=C /usr/bin/sort | /bin/sed 's/^/env:/'
 `;
 
@@ -206,6 +207,53 @@ Deno.test("children start from the same file, whatever name and link it was star
   });
 });
 
+Deno.test("children of one that was replaced as it started start from what stands in its place", async () => {
+  await inPlace(async (place) => {
+    await writeProgram(`${place}/program`);
+    await Deno.mkdir(`${place}/(deleted)`);
+    await Deno.copyFile(`${place}/program`, `${place}/(deleted)/x (deleted)`);
+    const replaced = ["/bin/sh", "-c", 'exec 3<"$1"; mv "$2" "$1"; exec /proc/self/fd/3', "sh"];
+    await Deno.copyFile(`${place}/program`, `${place}/newer`);
+    const env = { HOME: place, PATH: "/usr/bin:/bin" };
+    const { status, stderr, env: given } = await start([...replaced, `${place}/program`, `${place}/newer`], env);
+    assert.equal(status, 0, stderr);
+    assert.equal(given.MURMUR_MUR_BINARY, `${await Deno.realPath(place)}/program`);
+    // A name that only looks like it.
+    const named = await start([`${place}/(deleted)/x (deleted)`], env);
+    assert.equal(named.env.MURMUR_MUR_BINARY, `${await Deno.realPath(place)}/(deleted)/x (deleted)`);
+  });
+});
+
+Deno.test("whatever the umask, what is unpacked is this user's alone and can be used, and the program has that umask", async () => {
+  for (const umask of ["0000", "0002", "0077", "0777"]) {
+    await inPlace(async (place) => {
+      const { directories } = await writeProgram(`${place}/program`);
+      const run = () =>
+        start(["/bin/sh", "-c", `umask ${umask}; exec "$1"`, "sh", `${place}/program`], { HOME: place });
+      for (let round = 0; round < 2; round++) {
+        const { status, stdout } = await run();
+        assert.equal(status, 0, umask);
+        assert.ok(stdout.includes(`umask:${umask}\n`), stdout);
+      }
+      const cache = `${place}/.cache`;
+      const program = `${cache}/murmur/${directories[1]}`;
+      for (
+        const [path, mode] of [
+          [cache, 0o700],
+          [`${cache}/murmur`, 0o700],
+          [program, 0o700],
+          [`${program}/a/b`, 0o700],
+          [`${program}/a/b/deep.txt`, 0o600],
+          [`${cache}/murmur/.lock-program`, 0o600],
+        ] as const
+      ) assert.equal(Deno.statSync(path).mode! & 0o7777, mode, `${umask} ${path}`);
+      await Deno.writeTextFile(`${program}/main.txt`, "changed");
+      assert.equal((await run()).status, 0, umask);
+      assert.equal(await Deno.readTextFile(`${program}/main.txt`), "one");
+    });
+  }
+});
+
 Deno.test("what was changed in the cache is not run but unpacked again", async () => {
   await inPlace(async (place) => {
     const { directories } = await writeProgram(`${place}/program`);
@@ -278,6 +326,30 @@ Deno.test("a directory that another could have made or can change is refused", a
     assert.equal((await run({ MURMUR_CACHE_DIR: cache })).status, 0);
     assert.equal(Deno.statSync(cache).mode! & 0o7777, 0o700);
 
+    // Above it: open to a group only when that is the user's own.
+    await Deno.mkdir(`${place}/shared/inner`, { recursive: true });
+    await Deno.chmod(`${place}/shared`, 0o775);
+    const [uid, gid] = [Deno.uid()!, Deno.gid()!];
+    const shared = await run({ XDG_CACHE_HOME: `${place}/shared/inner` });
+    if (uid === gid) assert.equal(shared.status, 0);
+    else refusal(shared, "E-IO-003", /shared can be written by others/);
+    if (ROOT) {
+      const as = (group: number) => ["/usr/bin/setpriv", `--reuid=1234`, `--regid=${group}`, "--clear-groups"];
+      for (const [group, status] of [[1234, 0], [100, 1]] as const) {
+        const home = await Deno.makeTempDir();
+        try {
+          await Deno.chown(home, 1234, group);
+          await Deno.chmod(home, 0o775);
+          await Deno.chmod(place, 0o755);
+          const ran = await start([...as(group), `${place}/program`], { HOME: home });
+          assert.equal(ran.status, status, ran.stderr);
+          if (status === 1) assert.deepEqual(names(`${home}/.cache/murmur`), []);
+        } finally {
+          await Deno.remove(home, { recursive: true });
+        }
+      }
+    }
+
     // Above it: open to everybody only with the sticky bit.
     await Deno.mkdir(`${place}/open/inner`, { recursive: true });
     await Deno.chmod(`${place}/open`, 0o777);
@@ -300,6 +372,53 @@ Deno.test({
       refusal(await run({ MURMUR_CACHE_DIR: `${place}/theirs` }), "E-IO-003", /belongs to another user: what lies/);
       refusal(await run({ MURMUR_CACHE_DIR: `${place}/theirs/ours` }), "E-IO-003", /theirs belongs to another user/);
       assert.deepEqual(names(`${place}/theirs/ours`), []);
+    }),
+});
+
+Deno.test({
+  name: "another user who keeps putting something else in the cache's place has nothing of his run",
+  ignore: !ROOT,
+  fn: () =>
+    inPlace(async (place) => {
+      const { directories } = await writeProgram(`${place}/program`);
+      await Deno.chmod(place, 0o755);
+      // Where everybody may make entries, as in /tmp. What is his looks as what was unpacked does.
+      const open = `${place}/open`;
+      await Deno.mkdir(open);
+      await Deno.chmod(open, 0o1777);
+      const his = `${place}/his`;
+      await Deno.mkdir(`${his}/${directories[0]}`, { recursive: true });
+      await Deno.mkdir(`${his}/${directories[1]}`);
+      await Deno.writeTextFile(`${his}/${directories[0]}/engine`, PROGRAM.replace("arg:", "bad:"));
+      await new Deno.Command("chmod", { args: ["-R", "700", his] }).output();
+      await new Deno.Command("chown", { args: ["-R", "1234:1234", his] }).output();
+      const script = `cd "$1" || exit 1
+while :; do
+  ln -s "$2" murmur; rm -f murmur
+  cp -a "$2" murmur; rm -rf murmur
+  mkdir murmur; rmdir murmur
+done`;
+      const attacker = new Deno.Command("setpriv", {
+        args: ["--reuid=1234", "--regid=1234", "--clear-groups", "sh", "-c", script, "sh", open, his],
+        stdout: "null",
+        stderr: "null",
+      }).spawn();
+      let refused = 0;
+      try {
+        for (let round = 0; round < 60; round++) {
+          const { status, stdout, stderr } = await start([`${place}/program`], { XDG_CACHE_HOME: open });
+          assert.ok(!stdout.includes("bad:"), stdout);
+          if (status === 0) await Deno.remove(`${open}/murmur`, { recursive: true });
+          else {
+            assert.match(stderr, /^error\[E-IO-00[23]\]: /);
+            refused++;
+          }
+        }
+      } finally {
+        attacker.kill("SIGKILL");
+        await attacker.status;
+      }
+      assert.ok(refused > 0, "he was never in time");
     }),
 });
 

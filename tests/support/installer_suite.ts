@@ -268,6 +268,14 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     place.assertRefused(await place.install(), /cannot be unpacked/);
     await Deno.writeFile(file, right);
 
+    // A signature that is cut, or none of any length.
+    const signature = await Deno.readFile(`${place.release}/checksums.txt.sig`);
+    await signRelease(place.release, await releaseKey());
+    for (const length of [0, 1, signature.length - 1]) {
+      await Deno.writeFile(`${place.release}/checksums.txt.sig`, signature.subarray(0, length));
+      place.assertRefused(await place.install(), /the signature of the release is wrong/);
+    }
+
     // A list that somebody else made.
     await signRelease(place.release, await readReleaseKey(await makeReleaseKey()));
     place.assertRefused(await place.install(), /the signature of the release is wrong/);
@@ -275,6 +283,119 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     place.assertRefused(await place.install(), /the release has no signature/);
     await Deno.remove(`${place.release}/checksums.txt`);
     place.assertRefused(await place.install(), /has no checksums\.txt/);
+  });
+
+  test("a list that names a file twice, strangely, or in another way is refused, and nothing outside is touched", async () => {
+    await using place = await Place.make(shell);
+    // Nobody checks a signature here: what is refused is so for what it says.
+    await Deno.remove(`${place.tools}/openssl`);
+    const list = `${place.release}/checksums.txt`;
+    const right = await Deno.readTextFile(list);
+    const line = right.split("\n").find((line) => line.endsWith(` mur-1.2.0-${HOST}`))!;
+    const zeros = "0".repeat(64);
+    for (
+      const [text, says] of [
+        [`${zeros}  mur-1.2.0-${HOST}\n${right}`, /lists mur-1\.2\.0-.* more than once/],
+        [`${right}${line}\n`, /more than once/],
+        [right.replaceAll("  ", " *"), /has no mur for/],
+        [right.replace(line, line.slice(0, 40) + line.slice(64)), /is not what the release lists/],
+        [right.replace(line, line.toUpperCase().replace(/ .*/, line.slice(64))), /is not what the release lists/],
+        [`${zeros}  mur-../../escape-${HOST}\n`, /strange version/],
+        [`${zeros}  mur-1;touch\${IFS}escape-${HOST}\n`, /strange version/],
+        [`${zeros}  mur-*-${HOST}\n`, /strange version/],
+        [`${zeros}  mur--${HOST}\n`, /cannot be fetched|has no mur/],
+        ["", /has no mur for/],
+        ["\0\0\n", /has no mur for/],
+      ] as const
+    ) {
+      await Deno.writeTextFile(list, text);
+      place.assertRefused(await place.install(), says);
+      assert.deepEqual([...Deno.readDirSync(place.root)].filter(({ name }) => name.includes("escape")), [], text);
+    }
+    // To one awk the end of such a line is a blank, to another a letter.
+    await Deno.writeTextFile(list, right.replaceAll("\n", "\r\n"));
+    const { status } = await place.install();
+    assert.deepEqual(place.placed(), status === 0 ? ["mur", "mur-roost"] : []);
+    // Names that lead elsewhere are only names.
+    await Deno.writeTextFile(list, `${zeros}  ../../escape\n${right}`);
+    assert.equal((await place.install()).status, 0);
+  });
+
+  test("a place of a release that is an option, no address, or relative", async () => {
+    await using place = await Place.make(shell);
+    for (const from of ["-o", "--help", "ftp://127.0.0.1/x", "file:///etc", "http://127.0.0.1:1", "$(touch escape)"]) {
+      place.assertRefused(
+        await place.install({ env: { MURMUR_INSTALL_FROM: from } }),
+        /has no checksums\.txt, or it cannot be fetched: nothing is installed/,
+      );
+    }
+    assert.equal((await place.install({ env: { MURMUR_INSTALL_FROM: "release" } })).status, 0);
+    await Deno.rename(place.release, `${place.root}/-release`);
+    const script = `${place.root}/-release/install.sh`;
+    assert.equal((await place.install({ env: { MURMUR_INSTALL_FROM: "-release" }, script })).status, 0);
+  });
+
+  test("another program of the same name is neither replaced nor removed; one of ours that is broken is both", async () => {
+    await using place = await Place.make(shell);
+    await Deno.mkdir(place.bin, { recursive: true });
+    for (const foreign of ["#!/bin/sh\necho 'mur the cat'\n", "#!/bin/sh\nexit 3\n", "no program"]) {
+      await Deno.writeTextFile(`${place.bin}/mur`, foreign, { mode: 0o755 });
+      place.assertRefused(await place.install(), /\/mur is another program: nothing is installed/, ["mur"]);
+      const { status, stderr } = await place.install({ args: ["--uninstall"] });
+      assert.equal(status, 0);
+      assert.match(stderr, /^warning: left: .*\/mur, which is another program$/m);
+      assert.equal(await Deno.readTextFile(`${place.bin}/mur`), foreign);
+    }
+    await Deno.writeTextFile(`${place.bin}/mur`, "broken\0\0MURPACK1", { mode: 0o644 });
+    assert.equal((await place.install()).status, 0);
+    await Deno.writeTextFile(`${place.bin}/mur-roost`, "#!/bin/false\nMURPACK1", { mode: 0o755 });
+    assert.equal((await place.install({ args: ["--uninstall"] })).status, 0);
+    assert.deepEqual(place.placed(), []);
+  });
+
+  test("whatever the umask, nobody else may write what was made; a closed one stays closed", async () => {
+    for (const [umask, mode] of [["000", 0o755], ["002", 0o775], ["022", 0o755], ["077", 0o700]] as const) {
+      await using place = await Place.make(shell);
+      const under = ["/bin/sh", "-c", `umask ${umask}; exec "$@"`, "sh"];
+      assert.equal((await place.install({ under })).status, 0);
+      for (const path of [place.bin, `${place.home}/.local/share/man/man1`]) {
+        assert.equal((await Deno.stat(path)).mode! & 0o7777, mode, `${umask} ${path}`);
+      }
+      for (const name of ["mur", "mur-roost"]) {
+        assert.equal((await Deno.stat(`${place.bin}/${name}`)).mode! & 0o7777, 0o755, `${umask} ${name}`);
+      }
+    }
+  });
+
+  test("a home with letters that mean something to a shell; the hint then is no command", async () => {
+    await using place = await Place.make(shell);
+    for (const [name, command] of [["a b \u00e9", true], ["it's", false], ['a"b', false], ["a\nb", false]] as const) {
+      const home = `${place.root}/${name}$(touch escape)`.slice(0, command ? -"$(touch escape)".length : undefined);
+      await Deno.mkdir(home);
+      const { status, stderr } = await place.install({
+        env: { HOME: home, MUR_INSTALL_DIR: `${home}/.local/bin`, TMPDIR: home, SHELL: "/bin/bash" },
+      });
+      assert.equal(status, 0, stderr);
+      assert.equal(/^ {2}echo 'export PATH=/m.test(stderr), command, stderr);
+      assert.match(stderr, /is not on your PATH; add it/);
+      assert.deepEqual([...Deno.readDirSync(`${home}/.local/bin`)].map(({ name }) => name).sort(), [
+        "mur",
+        "mur-roost",
+      ]);
+      assert.deepEqual([...Deno.readDirSync(home)].map(({ name }) => name), [".local"]);
+      await place.install({ args: ["--uninstall"], env: { HOME: home, MUR_INSTALL_DIR: `${home}/.local/bin` } });
+      assert.deepEqual([...Deno.readDirSync(`${home}/.local/bin`)], []);
+    }
+    assert.deepEqual([...Deno.readDirSync(place.root)].filter(({ name }) => name === "escape"), []);
+  });
+
+  test("a reader that goes away ends it with nothing left over", async () => {
+    await using place = await Place.make(shell);
+    const script = `"$@" | { read -r _; }`;
+    const under = ["/bin/sh", "-c", script, "sh"];
+    await place.install({ under });
+    const left = [...Deno.readDirSync(place.root)].filter(({ name }) => name.startsWith("murmur-install"));
+    assert.deepEqual([left, place.placed().filter((name) => name.startsWith("."))], [[], []]);
   });
 
   test("without openssl it says that only checksums were checked; without a hash it installs nothing", async () => {
@@ -503,10 +624,14 @@ esac`,
     await using place = await Place.make(shell);
     assert.equal((await place.install()).status, 0);
     const cache = `${place.home}/.cache/murmur`;
-    for (const path of [`${cache}/deno-1/cache`, `${cache}/mur-2`, `${cache}/mur-roost-3`, `${place.home}/.murmur`]) {
+    const hash = "0123456789abcdef".repeat(2);
+    const unpacked = ["deno", "mur", "mur-roost"].map((name) => `${cache}/${name}-${hash}`);
+    for (const path of [`${unpacked[0]}/cache`, ...unpacked.slice(1), `${place.home}/.murmur`]) {
       await Deno.mkdir(path, { recursive: true });
     }
     await Deno.writeTextFile(`${cache}/.lock-mur`, "");
+    await Deno.mkdir(`${cache}/.unpacking-mur@12-old`);
+    await Deno.mkdir(`${place.bin}/.murmur-install.AbCdEf`);
     await Deno.writeTextFile(`${place.bin}/other`, "");
     const { status, stdout } = await place.install({ args: ["--uninstall"] });
     assert.equal(status, 0);
@@ -518,9 +643,18 @@ esac`,
     assert.match((await place.install({ args: ["--uninstall"] })).stdout, /nothing of mur is in/);
 
     // A directory with something else in it stays, with that.
-    await Deno.mkdir(`${place.root}/mine/deno-1`, { recursive: true });
-    await Deno.writeTextFile(`${place.root}/mine/notes`, "");
+    const mine = ["notes", "deno-projects", "mur-notes", `mur-x-${hash}`, `deno-${hash}0`, ".lock-other"];
+    for (const name of [...mine, `deno-${hash}`]) await Deno.mkdir(`${place.root}/mine/${name}`, { recursive: true });
     await place.install({ args: ["--uninstall"], env: { MURMUR_CACHE_DIR: `${place.root}/mine` } });
-    assert.deepEqual([...Deno.readDirSync(`${place.root}/mine`)].map(({ name }) => name), ["notes"]);
+    assert.deepEqual([...Deno.readDirSync(`${place.root}/mine`)].map(({ name }) => name).sort(), [...mine].sort());
+    // Neither a link nor a relative place is one that the programs use.
+    await Deno.mkdir(`${place.root}/mine/deno-${hash}`);
+    await Deno.symlink(`${place.root}/mine`, `${place.root}/murmur`);
+    for (
+      const env of [{ MURMUR_CACHE_DIR: `${place.root}/murmur` }, { MURMUR_CACHE_DIR: "mine" }, { XDG_CACHE_HOME: "." }]
+    ) {
+      await place.install({ args: ["--uninstall"], env });
+      assert.ok((await Deno.stat(`${place.root}/mine/deno-${hash}`)).isDirectory);
+    }
   });
 }

@@ -56,7 +56,7 @@ async function serving(
   const { session_id, url } = JSON.parse(text.slice(0, text.indexOf("\n"))) as { session_id: string; url: string };
   return {
     id: session_id,
-    peer: `localhost:${new URL(url).port}`,
+    peer: url,
     async [Symbol.asyncDispose]() {
       try {
         child.kill("SIGTERM");
@@ -271,6 +271,7 @@ inference:
         succeeded(await user.mur(["build", source, "-o", `../${name}.mur.zip`], { cwd: capsules }));
         succeeded(await user.mur(["install", "-g", `${user.home}/${name}.mur.zip`]));
       }
+      succeeded(await user.mur(["install", "-g", "murmur-driver-scripted@0.1.0"], { network: false }));
       // Not where a program that was told nothing would look, and under a name that is on no PATH.
       const moved = `${user.home}/caches`;
       await user.folder("caches");
@@ -291,7 +292,7 @@ inference:
           [
             file,
             ...["run", "--capsule", "local/orchestrator", "--capsule-version", "0.1.0", "--workdir", work],
-            ...["--task", "Look at this folder."],
+            ...["--task", "Look at this folder.", "--output", "text"],
           ],
           { path: user.commands, env: { ...env, MURMUR_ROOST_URL: daemon.url } },
         );
@@ -304,7 +305,6 @@ inference:
         const said = succeeded(await running);
         assert.match(said, /There are 2 files\./);
         assert.match(said, /It begins:\n# Begins here/);
-        assert.match(said, /local\/publisher|publisher:/);
         assert.equal((await daemon.stop()).code, 0);
       } finally {
         await Deno.rename(file, `${user.bin}/mur`);
@@ -312,7 +312,8 @@ inference:
         assert.equal(elsewhere, null, "a child unpacked the program once more");
         await Deno.rename(`${moved}/murmur`, `${user.home}/.cache/murmur`);
       }
-      assert.equal(seen.size, 2);
+      // A child that is about to start another program is seen twice.
+      assert.ok(seen.size >= 2, `${seen.size}`);
       for (const program of seen.values()) assert.equal(program, `${moved}/murmur ${file}`);
     });
 
@@ -360,8 +361,8 @@ inference:
         - text: "{{results.1}}"`,
       });
       await using sharer = await serving(user, "sharer", {
-        more: `${serves}\nnetwork: { internal_port: ${port} }\n` +
-          "exports: { files: { root: handoff, mode: read-only }, peer_files: { root: handoff } }",
+        more: `${serves}\nnetwork: { internal_port: ${port} }\ncapabilities: { network: { allow: [localhost] } }\n` +
+          "exports: { files: { root: handoff, mode: read-only }, peer_files: { root: handoff, max_ttl: 5m } }",
         turns: `
         - tool_calls: [{ name: share-file, input: { path: report.md, peer: "${fetcher.peer}" } }]
         - text: "{{results.0.json.handle}}"`,
