@@ -110,6 +110,8 @@ static void prepare_environment(const char *self, const char *cache, const struc
   /* A delegated child holds little of this environment: told where this one unpacked, it need not do so once more
    * elsewhere. */
   set("MURMUR_CACHE_DIR", cache);
+  /* Which file this is, for whoever keeps others from changing it. */
+  set("MURMUR_PROGRAM_FILE", self);
   /* Processes of this program's kind are started from this same file, unless the user names another one. */
   const char *named = getenv("MURMUR_MUR_BINARY");
   if (named == NULL || *named == '\0') set("MURMUR_MUR_BINARY", self);

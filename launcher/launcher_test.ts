@@ -176,12 +176,21 @@ Deno.test("no variable that configures Deno or Node gets through, every other on
     };
     const kept = { HOME: place, PATH: "/nowhere", LANG: "C", MURMUR_ROOST_URL: "x", DENOTE: "1", XNODE_OPTIONS: "1" };
     const { env } = await start([`${place}/program`], { ...hostile, ...kept });
-    const { DENO_DIR, DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK, MURMUR_CACHE_DIR, MURMUR_MUR_BINARY, ...others } = env;
+    const {
+      DENO_DIR,
+      DENO_NO_PROMPT,
+      DENO_NO_UPDATE_CHECK,
+      MURMUR_CACHE_DIR,
+      MURMUR_MUR_BINARY,
+      MURMUR_PROGRAM_FILE,
+      ...others
+    } = env;
     const set = new Set(["PWD", "_", "SHLVL", "OLDPWD"]);
     assert.deepEqual(Object.fromEntries(Object.entries(others).filter(([name]) => !set.has(name))), kept);
     assert.match(DENO_DIR!, new RegExp(`^${place}/\\.cache/murmur/engine-[0-9a-f]{32}/cache$`));
     assert.deepEqual([DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK], ["1", "1"]);
     assert.equal(MURMUR_CACHE_DIR, `${place}/.cache/murmur`);
+    assert.equal(MURMUR_PROGRAM_FILE, await Deno.realPath(`${place}/program`));
     assert.equal(MURMUR_MUR_BINARY, await Deno.realPath(`${place}/program`));
   });
 });
@@ -198,8 +207,10 @@ Deno.test("children start from the same file, whatever name and link it was star
     assert.equal((await start(["./other"], env, place)).env.MURMUR_MUR_BINARY, `${real}/other`);
     const found = await start(["/usr/bin/env", "other"], { ...env, PATH: place });
     assert.equal(found.env.MURMUR_MUR_BINARY, `${real}/other`);
-    const named = await start(["./other"], { ...env, MURMUR_MUR_BINARY: "/opt/mur" }, place);
+    const lying = { ...env, MURMUR_MUR_BINARY: "/opt/mur", MURMUR_PROGRAM_FILE: "/opt/mur" };
+    const named = await start(["./other"], lying, place);
     assert.equal(named.env.MURMUR_MUR_BINARY, "/opt/mur");
+    assert.equal(named.env.MURMUR_PROGRAM_FILE, `${real}/other`);
     assert.equal(
       (await start(["./other"], { ...env, MURMUR_MUR_BINARY: "" }, place)).env.MURMUR_MUR_BINARY,
       `${real}/other`,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
 import { VERSION } from "../../base/version.ts";
-import { buildBinaries } from "../../scripts/build_binaries.ts";
+import { binaryName, buildBinaries } from "../../scripts/build_binaries.ts";
 import { hostTarget } from "../../scripts/build_target.ts";
 import { compileProgram } from "../../scripts/compile_form.ts";
 import { PROGRAMS } from "../../scripts/program_files.ts";
@@ -107,6 +107,37 @@ Deno.test("from a release to the demo, for a fresh user with nothing else on the
       }
     });
 
+    await t.step("another build of the same state, in another place, is the same bytes", async () => {
+      const copy = `${release}/other place/checkout`;
+      await Deno.mkdir(`${copy}/dist`, { recursive: true });
+      // Components and their translations have tests of their own; they are taken over.
+      const kept = ["components", "translated"].map((name) => `dist/${name}`);
+      const entries = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) =>
+        !["dist", ".git"].includes(name)
+      );
+      for (const name of [...entries, ...kept]) {
+        const { success } = await new Deno.Command("cp", { args: ["-a", `${ROOT}/${name}`, `${copy}/${name}`] })
+          .output();
+        assert.ok(success, name);
+      }
+      const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: ["task", "--quiet", "build", "--form", "portable", "--output", `${release}/there`],
+        cwd: copy,
+      }).output();
+      assert.ok(success, new TextDecoder().decode(stderr));
+      let here = output;
+      if (!lines.every((line) => line.includes("portable form"))) {
+        here = `${release}/here`;
+        await buildBinaries({ form: "portable", targets: [hostTarget()], programs: PROGRAMS, output: here });
+      }
+      for (const { name } of PROGRAMS) {
+        const file = binaryName(name, hostTarget());
+        const [one, two] = [await Deno.readFile(`${here}/${file}`), await Deno.readFile(`${release}/there/${file}`)];
+        assert.equal(one.length, two.length, name);
+        assert.ok(one.every((byte, index) => byte === two[index]), `${name} differs`);
+      }
+    });
+
     await t.step("it installs over HTTP, piped into sh", async () => {
       await served(output, async (url) => {
         const script = `curl -fsSL ${url}/install.sh | sh`;
@@ -167,7 +198,12 @@ Deno.test("from a release to the demo, for a fresh user with nothing else on the
         "node_modules/esbuild/index.js": "throw new Error('not this one')",
       };
       const folder = await user.folder("tools", hostile);
-      await user.folder(".", { ".npmrc": hostile[".npmrc"], "deno.json": "{ broken", ".denorc": "x" });
+      await user.folder(".", {
+        ".npmrc": hostile[".npmrc"],
+        ".env": "DENO_V8_FLAGS=--no-such-flag\nPATH=/\nHOME=/nonexistent\n",
+        "deno.json": "{ broken",
+        "package.json": '{ "type": "commonjs", "imports": { "#x": "./x.js" } }',
+      });
       const options = {
         cwd: folder,
         network: false,
@@ -204,6 +240,27 @@ Deno.test("from a release to the demo, for a fresh user with nothing else on the
       );
       const compiled = [...Deno.readDirSync(`${user.home}/.murmur/compiled`)].map(({ name }) => name);
       assert.equal(compiled.filter((name) => name.includes("jco")).length, 1);
+    });
+
+    await t.step("its hidden modes hold nothing that whoever starts them could use", async () => {
+      const empty = await user.folder("hidden");
+      const hidden = (...modes: string[]) => user.mur(["--murmur-hidden-mode", ...modes], { cwd: empty });
+      // Without a runtime on the other end of its pipe the host has nothing to do, and no permission to do it with.
+      assert.equal((await hidden("component-host")).status, 0);
+      assert.ok(succeeded(await hidden("translate-component")).length < 1_000, "no translation");
+      for (const modes of [[], ["shell"], ["component-host", "more"], ["translate-component", "--version"]]) {
+        const ran = await hidden(...modes);
+        assert.equal(ran.status, 2, ran.stderr);
+        assert.equal(ran.stdout, "");
+      }
+      // Not its first argument: an ordinary one. Nor do Deno's flags mean anything behind the program.
+      assert.equal((await user.mur(["ps", "--murmur-hidden-mode", "component-host"])).status, 2);
+      for (const flag of ["--allow-all", "--v8-flags=--help", "--inspect=127.0.0.1:0", "-A", "eval"]) {
+        const ran = await user.mur([flag, "console.log(1)"]);
+        assert.equal(ran.status, 2, ran.stderr);
+        assert.equal(ran.stdout, "");
+      }
+      assert.deepEqual([...Deno.readDirSync(empty)], []);
     });
 
     await t.step("doctor finds the helper it carries", async () => {
@@ -434,41 +491,6 @@ inference:
     });
   } finally {
     await Deno.remove(release, { recursive: true });
-  }
-});
-
-Deno.test("two builds of one state, in two places, are the same bytes", async () => {
-  const place = await Deno.makeTempDir({ prefix: "other place " });
-  try {
-    const copy = `${place}/checkout`;
-    await Deno.mkdir(`${copy}/dist`, { recursive: true });
-    // Components and their translations have tests of their own; they are taken over.
-    const kept = ["components", "translated"].map((name) => `dist/${name}`);
-    const entries = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) =>
-      !["dist", ".git"].includes(name)
-    );
-    for (const name of [...entries, ...kept]) {
-      const { success } = await new Deno.Command("cp", { args: ["-a", `${ROOT}/${name}`, `${copy}/${name}`] }).output();
-      assert.ok(success, name);
-    }
-    const [here] = await Promise.all([
-      buildBinaries({ form: "portable", targets: [hostTarget()], programs: PROGRAMS, output: `${place}/here` }),
-      (async () => {
-        const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-          args: ["task", "--quiet", "build", "--form", "portable", "--output", `${place}/there`],
-          cwd: copy,
-        }).output();
-        assert.ok(success, new TextDecoder().decode(stderr));
-      })(),
-    ]);
-    assert.equal(here.length, 2);
-    for (const { name, path } of here) {
-      const [one, two] = [await Deno.readFile(path), await Deno.readFile(`${place}/there/${name}`)];
-      assert.equal(one.length, two.length, name);
-      assert.ok(one.every((byte, index) => byte === two[index]), `${name} differs`);
-    }
-  } finally {
-    await Deno.remove(place, { recursive: true });
   }
 });
 
