@@ -515,6 +515,32 @@ Deno.test("a file that is cut or changed runs nothing and leaves nothing", async
   }
 });
 
+Deno.test("a file that may be executed and not be read says so", async () => {
+  await inPlace(async (place) => {
+    await writeProgram(`${place}/program`);
+    await Deno.chmod(place, 0o755);
+    await Deno.chmod(`${place}/program`, 0o111);
+    const other = ROOT ? ["/usr/bin/setpriv", "--reuid=1234", "--regid=1234", "--clear-groups"] : [];
+    const ran = await start([...other, `${place}/program`], { HOME: place });
+    refusal(ran, "E-IO-003", /cannot read its own file[\s\S]*make it readable/);
+  });
+});
+
+Deno.test("without open streams it unpacks and starts, and nothing is written where they would be", async () => {
+  for (const closed of ["<&-", "2>&-", "<&- 2>&-", "<&- >&- 2>&-"]) {
+    await inPlace(async (place) => {
+      const { directories } = await writeProgram(`${place}/program`);
+      const script = `exec "$1" ${closed}`;
+      const { status } = await start(["/bin/sh", "-c", script, "sh", `${place}/program`], { HOME: place });
+      // Whoever closes its output has the program itself fail.
+      if (!closed.includes(" >&-")) assert.equal(status, 0, closed);
+      const unpacked = `${place}/.cache/murmur`;
+      assert.equal(await Deno.readTextFile(`${unpacked}/${directories[0]}/engine`), PROGRAM, closed);
+      assert.equal(await Deno.readTextFile(`${unpacked}/${directories[1]}/main.txt`), "one", closed);
+    });
+  }
+});
+
 Deno.test("a list of contents that reaches outside the cache is refused", async () => {
   const { plain } = await launchers();
   for (const path of ["../escape", "/etc/escape", "a/../../escape", "a//b", "./a", "a/.", ""]) {
