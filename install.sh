@@ -29,7 +29,12 @@ murmur_install() {
   repository=${MUR_REPO:-murmur-nexus/murmur}
   action=install
   work=
-  staged=
+  stage_directory=
+  # What others may write to, they may replace. Who keeps more to himself goes on doing so.
+  case $(umask) in
+    *[2367]) ;;
+    *) umask 022 ;;
+  esac
 
   info() { if [ -z "$quiet" ]; then printf 'info: %s\n' "$*"; fi; }
   warning() { printf 'warning: %s\n' "$*" >&2; }
@@ -44,8 +49,8 @@ murmur_install() {
   # Nothing half written stays, however this ends.
   clean_up() {
     status=$?
-    trap - EXIT HUP INT TERM
-    for file in $staged; do rm -f "$directory/$file"; done
+    trap - EXIT HUP INT PIPE TERM
+    if [ -n "$stage_directory" ]; then rm -rf "$stage_directory"; fi
     if [ -n "$work" ]; then rm -rf "$work"; fi
     exit "$status"
   }
@@ -75,6 +80,10 @@ murmur_install() {
   version=${version#v}
   case $version in
     *[!0-9A-Za-z.+-]*) fail "'$version' is no version" ;;
+  esac
+  case $from in
+    '' | /* | http://* | https://*) ;;
+    *) from=$(pwd)/$from ;;
   esac
 
   # --- where to -----------------------------------------------------------------------------------------------------
@@ -113,17 +122,40 @@ murmur_install() {
   remove_cache() {
     if [ -n "${MURMUR_CACHE_DIR:-}" ]; then
       cache=$MURMUR_CACHE_DIR
-    elif [ -n "${XDG_CACHE_HOME:-}" ]; then
-      cache=$XDG_CACHE_HOME/murmur
-    elif [ "$(uname -s)" = Darwin ]; then
-      cache=${HOME:-}/Library/Caches/murmur
     else
-      cache=${HOME:-}/.cache/murmur
+      # A relative one counts for nothing, as for the programs.
+      case ${XDG_CACHE_HOME:-} in
+        /*) cache=$XDG_CACHE_HOME/murmur ;;
+        *)
+          cache=${HOME:-}/.cache/murmur
+          if [ "$(uname -s)" = Darwin ]; then cache=${HOME:-}/Library/Caches/murmur; fi
+          ;;
+      esac
     fi
-    # Only what the programs make there.
-    if [ ! -d "$cache" ] || [ -L "$cache" ]; then return 0; fi
-    rm -rf "$cache"/deno-* "$cache"/mur-* "$cache"/.unpacking-* "$cache"/.lock-*
-    if rmdir "$cache" 2>/dev/null; then info "removed $cache"; fi
+    # Where those of root unpack when HOME is another user's.
+    for cache in "$cache" /var/cache/murmur; do
+      case $cache in
+        /*) ;;
+        *) continue ;;
+      esac
+      if [ ! -d "$cache" ] || [ -L "$cache" ] || [ ! -w "$cache" ]; then continue; fi
+      # Only what the programs make there.
+      for file in "$cache"/*; do
+        case ${file##*/} in
+          deno-* | mur-*) ;;
+          *) continue ;;
+        esac
+        hash=${file##*-}
+        case $hash in
+          *[!0-9a-f]*) continue ;;
+        esac
+        case ${file##*/} in
+          "deno-$hash" | "mur-$hash" | "mur-roost-$hash") if [ ${#hash} -eq 32 ]; then rm -rf "$file"; fi ;;
+        esac
+      done
+      for name in deno mur mur-roost; do rm -rf "$cache/.unpacking-$name@"* "$cache/.lock-$name"; done
+      if rmdir "$cache" 2>/dev/null; then info "removed $cache"; fi
+    done
   }
 
   uninstall() {
@@ -132,10 +164,17 @@ murmur_install() {
     manual=$(manual_directory)
     for file in "$directory/mur" "$directory/mur-roost" ${manual:+"$manual/mur.1" "$manual/mur-roost.1"}; do
       if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
+      name=${file##*/}
+      if [ "${name%.1}" = "$name" ] && [ -e "$file" ] && ! is_ours "$file" "$name"; then
+        warning "left: $file, which is another program"
+        continue
+      fi
       found=1
       rm -f "$file" || fail "$file cannot be removed"
       info "removed $file"
     done
+    # What an installation that was killed left.
+    rm -rf "$directory"/.murmur-install.*
     remove_cache
     if [ -z "$found" ]; then info "nothing of mur is in $directory"; fi
     if [ -e /usr/local/libexec/murmur/mur-confine ]; then
@@ -194,7 +233,7 @@ murmur_install() {
   # --- getting it ---------------------------------------------------------------------------------------------------
 
   find_tools() {
-    for tool in awk mktemp sed uname; do
+    for tool in awk cat mktemp sed tail tr uname; do
       if ! has $tool; then fail "$tool is needed and not here"; fi
     done
     case $from in
@@ -267,7 +306,8 @@ murmur_install() {
       sub(/\.gz$/, "", name)
       if (index(name, "mur-") == 1 && index(name, "mur-roost-") != 1 && length(name) > length(platform) + 5 &&
           substr(name, length(name) - length(platform)) == "-" platform) {
-        print substr(name, 5, length(name) - length(platform) - 5)
+        version = substr(name, 5, length(name) - length(platform) - 5)
+        if (!seen[version]++) print version
       }
     }' "$work/checksums.txt")
     case $versions in
@@ -277,6 +317,7 @@ murmur_install() {
         ;;
       *"
 "*) fail "$from holds more than one version" 'name one with MUR_VERSION' ;;
+      *[!0-9A-Za-z.+-]*) fail "the release has a strange version: '$versions'" ;;
     esac
     version=$versions
   }
@@ -300,30 +341,50 @@ murmur_install() {
 
   # Fetches a listed file and checks it.
   fetch_checked() {
+    expected=$(awk -v name="$1" '$2 == name { print $1 }' "$work/checksums.txt")
+    case $expected in
+      *"
+"*) fail "the release lists $1 more than once: nothing is installed" ;;
+    esac
     fetch "$1" || fail "$1 cannot be fetched: nothing is installed" 'try again'
-    expected=$(awk -v name="$1" '$2 == name { print $1; exit }' "$work/checksums.txt")
-    actual=$($hash "$work/$1" | awk '{ print $1 }')
+    # Not by its name: the line for a strange one begins with a backslash.
+    actual=$($hash <"$work/$1" | awk '{ print $1 }')
     if [ "$expected" != "$actual" ]; then
       fail "$1 is not what the release lists: nothing is installed" "expected $expected" "actual   $actual"
     fi
   }
 
-  # Puts a program beside its place, under a name no PATH finds, and starts it once.
+  # Whether a program is one of these, so that no other of the same name is replaced or removed: by the end of its file,
+  # which one that does not start has too, else by what it says.
+  is_ours() {
+    if [ "$(tail -c 8 "$1" 2>/dev/null | tr -d '\000')" = MURPACK1 ]; then return 0; fi
+    if [ ! -x "$1" ]; then return 1; fi
+    case $("$1" --version 2>/dev/null </dev/null || true) in
+      "$2 "[0-9]*) return 0 ;;
+      *) return 1 ;;
+    esac
+  }
+
+  # Puts a program beside its place, in a directory nobody else can reach into, and starts it once.
   stage() {
     name=$1-$version-$platform
     if ! listed "$name"; then name=$name.gz; fi
     fetch_checked "$name"
     if [ -d "$directory/$1" ]; then fail "$directory/$1 is a directory"; fi
-    staged="$staged .$1.$$"
-    file=$directory/.$1.$$
+    if [ -e "$directory/$1" ] && ! is_ours "$directory/$1" "$1"; then
+      fail "$directory/$1 is another program: nothing is installed" \
+        'choose another directory with MUR_INSTALL_DIR, or remove it'
+    fi
+    file=$stage_directory/$1
     case $name in
       *.gz) gzip -dc "$work/$name" >"$file" || fail "$name cannot be unpacked into $directory: nothing is installed" ;;
       *) cp "$work/$name" "$file" || fail "$name cannot be written to $directory: nothing is installed" ;;
     esac
     rm -f "$work/$name"
     chmod 755 "$file"
-    said=$("$file" --version 2>&1) || {
+    said=$("$file" --version 2>"$work/told" </dev/null) || {
       printf '%s\n' "$said" >&2
+      cat "$work/told" >&2
       fail "$1 $version does not start here: what was installed before is left as it was" "$source_hint"
     }
     if [ "$said" != "$1 $version" ]; then fail "$1 says it is '$said', not version $version: nothing is installed"; fi
@@ -365,6 +426,14 @@ murmur_install() {
     case :${PATH:-}: in
       *:"$directory":*) return 0 ;;
     esac
+    # What would be something else inside of quotes in one shell or another is not made a command to paste.
+    case $directory in
+      *[\"\'\`\$\\:!]* | *"
+"*)
+        warning "$directory is not on your PATH; add it"
+        return 0
+        ;;
+    esac
     warning "$directory is not on your PATH; add it:"
     case ${SHELL:-} in
       */fish) printf '  fish_add_path "%s"\n' "$directory" >&2 ;;
@@ -400,6 +469,7 @@ murmur_install() {
   trap clean_up EXIT
   trap 'exit 129' HUP
   trap 'exit 130' INT
+  trap 'exit 141' PIPE
   trap 'exit 143' TERM
 
   pinned=$version
@@ -424,6 +494,8 @@ murmur_install() {
   if ! mkdir -p "$directory" 2>/dev/null || [ ! -w "$directory" ]; then
     fail "$directory cannot be written" 'choose another directory with MUR_INSTALL_DIR'
   fi
+  stage_directory=$(mktemp -d "$directory/.murmur-install.XXXXXX") ||
+    fail "$directory cannot be written" 'choose another directory with MUR_INSTALL_DIR'
   info "fetching mur $version for $platform"
   stage mur
   programs=mur
@@ -435,9 +507,8 @@ murmur_install() {
   fi
   if [ -n "$before" ] && [ "$before" != "$version" ]; then info "replacing mur $before in $directory"; fi
   for program in $programs; do
-    mv -f "$directory/.$program.$$" "$directory/$program" || fail "$directory/$program cannot be replaced"
+    mv -f "$stage_directory/$program" "$directory/$program" || fail "$directory/$program cannot be replaced"
   done
-  staged=
   for program in $programs; do install_manual "$program.1"; done
   for program in $programs; do info "installed $directory/$program ($version)"; done
   namespace_hint

@@ -48,15 +48,20 @@ export function embeddedFile(name: string): string | null {
 }
 
 /**
- * What a program in one file runs from: the directory of everything it unpacked, and its own file. Whoever changes these
- * changes the next launch. Empty elsewhere: a checkout is no product.
+ * What a program in one file runs from: the directory of everything it unpacked, its own file, which its launcher names,
+ * and the one its children start from. Whoever changes these changes the next launch. Empty elsewhere: a checkout is no product.
  */
 export function programPlaces(): readonly { readonly path: string; readonly tree: boolean }[] {
   const carried = embeddedFile("..");
   if (carried === null) return [];
-  const places = [{ path: carried.replace(/\/$/, ""), tree: true }];
-  const own = Deno.build.standalone ? Deno.execPath() : Deno.env.get("MURMUR_MUR_BINARY");
-  return own?.startsWith("/") ? [...places, { path: own, tree: false }] : places;
+  const files = [
+    Deno.build.standalone ? Deno.execPath() : Deno.env.get("MURMUR_PROGRAM_FILE"),
+    Deno.env.get("MURMUR_MUR_BINARY"),
+  ].filter((path) => path?.startsWith("/")) as string[];
+  return [
+    { path: carried.replace(/\/$/, ""), tree: true },
+    ...[...new Set(files)].map((path) => ({ path, tree: false })),
+  ];
 }
 
 /** A helper process to start. */

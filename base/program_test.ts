@@ -53,7 +53,7 @@ Deno.test("a script is handed over on standard input, so that no file needs to b
 
 Deno.test("what a bundle carries lies beside it, whatever its folder is called; a checkout carries nothing", () => {
   assert.deepEqual([embeddedFile("mur-confine"), programPlaces()], [null, []]);
-  const named = Deno.env.get("MURMUR_MUR_BINARY");
+  const [named, own] = ["MURMUR_MUR_BINARY", "MURMUR_PROGRAM_FILE"].map((name) => Deno.env.get(name));
   try {
     const folder = "/h#1 50%?/\u00fc cache/murmur";
     const entry = new URL("file:///");
@@ -63,6 +63,11 @@ Deno.test("what a bundle carries lies beside it, whatever its folder is called; 
     const cache = { path: folder, tree: true };
     Deno.env.set("MURMUR_MUR_BINARY", "/home/me/.local/bin/mur");
     assert.deepEqual(programPlaces(), [cache, { path: "/home/me/.local/bin/mur", tree: false }]);
+    Deno.env.set("MURMUR_PROGRAM_FILE", "/home/me/.local/bin/mur");
+    assert.deepEqual(programPlaces(), [cache, { path: "/home/me/.local/bin/mur", tree: false }]);
+    Deno.env.set("MURMUR_MUR_BINARY", "/opt/other");
+    assert.deepEqual(programPlaces().slice(1).map(({ path }) => path), ["/home/me/.local/bin/mur", "/opt/other"]);
+    Deno.env.delete("MURMUR_PROGRAM_FILE");
     Deno.env.set("MURMUR_MUR_BINARY", "mur");
     assert.deepEqual(programPlaces(), [cache], "a relative name is no place");
     // The translator reads the bundle and no project, no package cache.
@@ -70,7 +75,9 @@ Deno.test("what a bundle carries lies beside it, whatever its folder is called; 
     for (const flag of ["--no-config", "--no-npm", "--no-remote"]) assert.ok(args.includes(flag), flag);
     assert.deepEqual(args.slice(-3), [entry.href, "--murmur-hidden-mode", "translate-component"]);
   } finally {
-    if (named === undefined) Deno.env.delete("MURMUR_MUR_BINARY");
-    else Deno.env.set("MURMUR_MUR_BINARY", named);
+    for (const [name, value] of [["MURMUR_MUR_BINARY", named], ["MURMUR_PROGRAM_FILE", own]] as const) {
+      if (value === undefined) Deno.env.delete(name);
+      else Deno.env.set(name, value);
+    }
   }
 });

@@ -107,9 +107,10 @@ static void judge_above(const char *cache) {
     if (info.st_uid != 0 && info.st_uid != geteuid() && !is_stand_in(info.st_uid)) {
       refuse("E-IO-003", ELSEWHERE, "%s belongs to another user, who could replace what is unpacked below it", path);
     }
-    /* In a directory with the sticky bit only the owner of an entry replaces it. The group of a user's own is nobody
-     * else's where homes are open to it. */
-    mode_t open_to = info.st_mode & (info.st_gid == getegid() && info.st_uid == geteuid() ? S_IWOTH : S_IWOTH | S_IWGRP);
+    /* In a directory with the sticky bit only the owner of an entry replaces it. Where homes are open to their group, that
+     * is the user's own, with the user's own number, and nobody else is in it. */
+    int is_own_group = info.st_uid == geteuid() && info.st_gid == getegid() && info.st_gid == info.st_uid;
+    mode_t open_to = info.st_mode & (is_own_group ? S_IWOTH : S_IWOTH | S_IWGRP);
     if (open_to != 0 && (info.st_mode & S_ISVTX) == 0) {
       refuse("E-IO-003", ELSEWHERE, "%s can be written by others, who could replace what is unpacked below it", path);
     }

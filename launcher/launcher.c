@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,11 +64,16 @@ static int open_self(char path[PATH_BYTES]) {
 #else
   ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
   int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-  if (length < 0 || self < 0) {
+  if (length < 0) {
     refuse("E-IO-003", "mount it: mount -t proc proc /proc",
            "/proc is not mounted, and Deno, which this program runs on, does not start without it");
   }
   path[length] = '\0';
+  /* Where this file was replaced between its start and now, as an upgrade does, the kernel says so behind the path. What
+   * stands there is the program too, and later ones start from it. */
+  static const char GONE[] = " (deleted)";
+  size_t kept = (size_t)length - (sizeof GONE - 1);
+  if (length >= (ssize_t)sizeof GONE && strcmp(path + kept, GONE) == 0 && access(path, F_OK) != 0) path[kept] = '\0';
 #endif
   if (self < 0) refuse("E-IO-003", "make it readable", "this program cannot read its own file: %s", strerror(errno));
   return self;
@@ -101,6 +107,11 @@ static void prepare_environment(const char *self, const char *cache, const struc
   set("DENO_DIR", caches);
   set("DENO_NO_UPDATE_CHECK", "1");
   set("DENO_NO_PROMPT", "1");
+  /* A delegated child holds little of this environment: told where this one unpacked, it need not do so once more
+   * elsewhere. */
+  set("MURMUR_CACHE_DIR", cache);
+  /* Which file this is, for whoever keeps others from changing it. */
+  set("MURMUR_PROGRAM_FILE", self);
   /* Processes of this program's kind are started from this same file, unless the user names another one. */
   const char *named = getenv("MURMUR_MUR_BINARY");
   if (named == NULL || *named == '\0') set("MURMUR_MUR_BINARY", self);
@@ -147,8 +158,11 @@ int main(int argc, char **argv) {
   char self_path[PATH_BYTES], cache_path[PATH_BYTES], program[PATH_BYTES];
   int self = open_self(self_path);
   read_contents(self, &contents);
+  /* What is made here has the rights it is given, whatever else the user wants of other files. */
+  mode_t mask = umask(0077);
   int cache = open_cache(cache_path);
   unpack_missing(self, cache, cache_path, &contents);
+  umask(mask);
   prepare_environment(self_path, cache_path, &contents);
   char **arguments = calloc(contents.argument_count + (size_t)argc + 1, sizeof *arguments);
   if (arguments == NULL) refuse("E-IO-003", "free some memory", "there is no memory left");

@@ -10,6 +10,7 @@ const ROOT = Deno.build.os === "linux" && Deno.uid() === 0;
 /** Stands in for Deno: says what it was started with. The launcher executes whatever its file carries. */
 const PROGRAM = `#!/bin/sh
 for each; do printf 'arg:%s\\n' "$each"; done
+printf 'umask:%s\\n' "$(umask)"
 /usr/bin/env | LC_ALL=C /usr/bin/sort | /bin/sed 's/^/env:/'
 `;
 
@@ -175,11 +176,21 @@ Deno.test("no variable that configures Deno or Node gets through, every other on
     };
     const kept = { HOME: place, PATH: "/nowhere", LANG: "C", MURMUR_ROOST_URL: "x", DENOTE: "1", XNODE_OPTIONS: "1" };
     const { env } = await start([`${place}/program`], { ...hostile, ...kept });
-    const { DENO_DIR, DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK, MURMUR_MUR_BINARY, ...others } = env;
+    const {
+      DENO_DIR,
+      DENO_NO_PROMPT,
+      DENO_NO_UPDATE_CHECK,
+      MURMUR_CACHE_DIR,
+      MURMUR_MUR_BINARY,
+      MURMUR_PROGRAM_FILE,
+      ...others
+    } = env;
     const set = new Set(["PWD", "_", "SHLVL", "OLDPWD"]);
     assert.deepEqual(Object.fromEntries(Object.entries(others).filter(([name]) => !set.has(name))), kept);
     assert.match(DENO_DIR!, new RegExp(`^${place}/\\.cache/murmur/engine-[0-9a-f]{32}/cache$`));
     assert.deepEqual([DENO_NO_PROMPT, DENO_NO_UPDATE_CHECK], ["1", "1"]);
+    assert.equal(MURMUR_CACHE_DIR, `${place}/.cache/murmur`);
+    assert.equal(MURMUR_PROGRAM_FILE, await Deno.realPath(`${place}/program`));
     assert.equal(MURMUR_MUR_BINARY, await Deno.realPath(`${place}/program`));
   });
 });
@@ -196,13 +207,62 @@ Deno.test("children start from the same file, whatever name and link it was star
     assert.equal((await start(["./other"], env, place)).env.MURMUR_MUR_BINARY, `${real}/other`);
     const found = await start(["/usr/bin/env", "other"], { ...env, PATH: place });
     assert.equal(found.env.MURMUR_MUR_BINARY, `${real}/other`);
-    const named = await start(["./other"], { ...env, MURMUR_MUR_BINARY: "/opt/mur" }, place);
+    const lying = { ...env, MURMUR_MUR_BINARY: "/opt/mur", MURMUR_PROGRAM_FILE: "/opt/mur" };
+    const named = await start(["./other"], lying, place);
     assert.equal(named.env.MURMUR_MUR_BINARY, "/opt/mur");
+    assert.equal(named.env.MURMUR_PROGRAM_FILE, `${real}/other`);
     assert.equal(
       (await start(["./other"], { ...env, MURMUR_MUR_BINARY: "" }, place)).env.MURMUR_MUR_BINARY,
       `${real}/other`,
     );
   });
+});
+
+Deno.test("children of one that was replaced as it started start from what stands in its place", async () => {
+  await inPlace(async (place) => {
+    await writeProgram(`${place}/program`);
+    await Deno.mkdir(`${place}/(deleted)`);
+    await Deno.copyFile(`${place}/program`, `${place}/(deleted)/x (deleted)`);
+    const replaced = ["/bin/sh", "-c", 'exec 3<"$1"; mv "$2" "$1"; exec /proc/self/fd/3', "sh"];
+    await Deno.copyFile(`${place}/program`, `${place}/newer`);
+    const env = { HOME: place, PATH: "/usr/bin:/bin" };
+    const { status, stderr, env: given } = await start([...replaced, `${place}/program`, `${place}/newer`], env);
+    assert.equal(status, 0, stderr);
+    assert.equal(given.MURMUR_MUR_BINARY, `${await Deno.realPath(place)}/program`);
+    // A name that only looks like it.
+    const named = await start([`${place}/(deleted)/x (deleted)`], env);
+    assert.equal(named.env.MURMUR_MUR_BINARY, `${await Deno.realPath(place)}/(deleted)/x (deleted)`);
+  });
+});
+
+Deno.test("whatever the umask, what is unpacked is this user's alone and can be used, and the program has that umask", async () => {
+  for (const umask of ["0000", "0002", "0077", "0777"]) {
+    await inPlace(async (place) => {
+      const { directories } = await writeProgram(`${place}/program`);
+      const run = () =>
+        start(["/bin/sh", "-c", `umask ${umask}; exec "$1"`, "sh", `${place}/program`], { HOME: place });
+      for (let round = 0; round < 2; round++) {
+        const { status, stdout } = await run();
+        assert.equal(status, 0, umask);
+        assert.ok(stdout.includes(`umask:${umask}\n`), stdout);
+      }
+      const cache = `${place}/.cache`;
+      const program = `${cache}/murmur/${directories[1]}`;
+      for (
+        const [path, mode] of [
+          [cache, 0o700],
+          [`${cache}/murmur`, 0o700],
+          [program, 0o700],
+          [`${program}/a/b`, 0o700],
+          [`${program}/a/b/deep.txt`, 0o600],
+          [`${cache}/murmur/.lock-program`, 0o600],
+        ] as const
+      ) assert.equal(Deno.statSync(path).mode! & 0o7777, mode, `${umask} ${path}`);
+      await Deno.writeTextFile(`${program}/main.txt`, "changed");
+      assert.equal((await run()).status, 0, umask);
+      assert.equal(await Deno.readTextFile(`${program}/main.txt`), "one");
+    });
+  }
 });
 
 Deno.test("what was changed in the cache is not run but unpacked again", async () => {
@@ -277,6 +337,30 @@ Deno.test("a directory that another could have made or can change is refused", a
     assert.equal((await run({ MURMUR_CACHE_DIR: cache })).status, 0);
     assert.equal(Deno.statSync(cache).mode! & 0o7777, 0o700);
 
+    // Above it: open to a group only when that is the user's own.
+    await Deno.mkdir(`${place}/shared/inner`, { recursive: true });
+    await Deno.chmod(`${place}/shared`, 0o775);
+    const [uid, gid] = [Deno.uid()!, Deno.gid()!];
+    const shared = await run({ XDG_CACHE_HOME: `${place}/shared/inner` });
+    if (uid === gid) assert.equal(shared.status, 0);
+    else refusal(shared, "E-IO-003", /shared can be written by others/);
+    if (ROOT) {
+      const as = (group: number) => ["/usr/bin/setpriv", `--reuid=1234`, `--regid=${group}`, "--clear-groups"];
+      for (const [group, status] of [[1234, 0], [100, 1]] as const) {
+        const home = await Deno.makeTempDir();
+        try {
+          await Deno.chown(home, 1234, group);
+          await Deno.chmod(home, 0o775);
+          await Deno.chmod(place, 0o755);
+          const ran = await start([...as(group), `${place}/program`], { HOME: home });
+          assert.equal(ran.status, status, ran.stderr);
+          if (status === 1) assert.deepEqual(names(`${home}/.cache/murmur`), []);
+        } finally {
+          await Deno.remove(home, { recursive: true });
+        }
+      }
+    }
+
     // Above it: open to everybody only with the sticky bit.
     await Deno.mkdir(`${place}/open/inner`, { recursive: true });
     await Deno.chmod(`${place}/open`, 0o777);
@@ -299,6 +383,53 @@ Deno.test({
       refusal(await run({ MURMUR_CACHE_DIR: `${place}/theirs` }), "E-IO-003", /belongs to another user: what lies/);
       refusal(await run({ MURMUR_CACHE_DIR: `${place}/theirs/ours` }), "E-IO-003", /theirs belongs to another user/);
       assert.deepEqual(names(`${place}/theirs/ours`), []);
+    }),
+});
+
+Deno.test({
+  name: "another user who keeps putting something else in the cache's place has nothing of his run",
+  ignore: !ROOT,
+  fn: () =>
+    inPlace(async (place) => {
+      const { directories } = await writeProgram(`${place}/program`);
+      await Deno.chmod(place, 0o755);
+      // Where everybody may make entries, as in /tmp. What is his looks as what was unpacked does.
+      const open = `${place}/open`;
+      await Deno.mkdir(open);
+      await Deno.chmod(open, 0o1777);
+      const his = `${place}/his`;
+      await Deno.mkdir(`${his}/${directories[0]}`, { recursive: true });
+      await Deno.mkdir(`${his}/${directories[1]}`);
+      await Deno.writeTextFile(`${his}/${directories[0]}/engine`, PROGRAM.replace("arg:", "bad:"));
+      await new Deno.Command("chmod", { args: ["-R", "700", his] }).output();
+      await new Deno.Command("chown", { args: ["-R", "1234:1234", his] }).output();
+      const script = `cd "$1" || exit 1
+while :; do
+  ln -s "$2" murmur; rm -f murmur
+  cp -a "$2" murmur; rm -rf murmur
+  mkdir murmur; rmdir murmur
+done`;
+      const attacker = new Deno.Command("setpriv", {
+        args: ["--reuid=1234", "--regid=1234", "--clear-groups", "sh", "-c", script, "sh", open, his],
+        stdout: "null",
+        stderr: "null",
+      }).spawn();
+      let refused = 0;
+      try {
+        for (let round = 0; round < 60; round++) {
+          const { status, stdout, stderr } = await start([`${place}/program`], { XDG_CACHE_HOME: open });
+          assert.ok(!stdout.includes("bad:"), stdout);
+          if (status === 0) await Deno.remove(`${open}/murmur`, { recursive: true });
+          else {
+            assert.match(stderr, /^error\[E-IO-00[23]\]: /);
+            refused++;
+          }
+        }
+      } finally {
+        attacker.kill("SIGKILL");
+        await attacker.status;
+      }
+      assert.ok(refused > 0, "he was never in time");
     }),
 });
 
@@ -380,6 +511,32 @@ Deno.test("a file that is cut or changed runs nothing and leaves nothing", async
         const left = await Array.fromAsync(Deno.readDir(`${place}/.cache/murmur`)).catch(() => []);
         assert.deepEqual(left.filter(({ name }) => /^(\.unpacking|program)/.test(name)), []);
       }
+    });
+  }
+});
+
+Deno.test("a file that may be executed and not be read says so", async () => {
+  await inPlace(async (place) => {
+    await writeProgram(`${place}/program`);
+    await Deno.chmod(place, 0o755);
+    await Deno.chmod(`${place}/program`, 0o111);
+    const other = ROOT ? ["/usr/bin/setpriv", "--reuid=1234", "--regid=1234", "--clear-groups"] : [];
+    const ran = await start([...other, `${place}/program`], { HOME: place });
+    refusal(ran, "E-IO-003", /cannot read its own file[\s\S]*make it readable/);
+  });
+});
+
+Deno.test("without open streams it unpacks and starts, and nothing is written where they would be", async () => {
+  for (const closed of ["<&-", "2>&-", "<&- 2>&-", "<&- >&- 2>&-"]) {
+    await inPlace(async (place) => {
+      const { directories } = await writeProgram(`${place}/program`);
+      const script = `exec "$1" ${closed}`;
+      const { status } = await start(["/bin/sh", "-c", script, "sh", `${place}/program`], { HOME: place });
+      // Whoever closes its output has the program itself fail.
+      if (!closed.includes(" >&-")) assert.equal(status, 0, closed);
+      const unpacked = `${place}/.cache/murmur`;
+      assert.equal(await Deno.readTextFile(`${unpacked}/${directories[0]}/engine`), PROGRAM, closed);
+      assert.equal(await Deno.readTextFile(`${unpacked}/${directories[1]}/main.txt`), "one", closed);
     });
   }
 });

@@ -96,7 +96,7 @@ export async function makeRelease(
     say(`${built.name}.gz  ${(packed.length / 1e6).toFixed(1)} MB`);
   });
   for (const [name, manual] of Object.entries(MANUALS)) await Deno.writeTextFile(`${output}/${name}.1`, manual());
-  await Deno.writeTextFile(`${output}/licences.txt`, await thirdPartyLicences());
+  await Deno.writeTextFile(`${output}/licences.txt`, await thirdPartyLicences(options.targets));
   const script = await Deno.readTextFile(`${ROOT}/install.sh`);
   await Deno.writeTextFile(`${output}/install.sh`, installerWithKey(script, key.publicKey), { mode: 0o755 });
   await signRelease(output, key);

@@ -49,18 +49,25 @@ const OPTIONS = {
   absWorkingDir: "/",
   legalComments: "none",
   logLevel: "error",
+  metafile: true,
   minify: true,
   platform: "node",
   target: "esnext",
 } as const satisfies BuildOptions;
 
-/** Writes the files below a program's folder. */
-export async function writeToolchain(folder: string, native: NativePackages): Promise<void> {
+/** Writes the files below a program's folder, and answers the names of the packages whose text is in them. */
+export async function writeToolchain(folder: string, native: NativePackages): Promise<readonly string[]> {
   await Deno.mkdir(`${folder}/toolchain`, { recursive: true });
   const at = (specifier: string) => `${folder}/${TOOLCHAIN_MODULES[specifier]}`;
   const path = (specifier: string) => decodeURIComponent(packageFile(specifier).pathname);
+  const inputs = new Set<string>();
   try {
-    await build({ ...OPTIONS, entryPoints: [path("typescript")], outfile: at("typescript"), format: "cjs" });
+    const compiler = await build({
+      ...OPTIONS,
+      entryPoints: [path("typescript")],
+      outfile: at("typescript"),
+      format: "cjs",
+    });
     // It looks for its program where a variable says, or in node_modules; ours is beside it, whatever is set.
     const looked = "process.env.ESBUILD_BINARY_PATH || ESBUILD_BINARY_PATH";
     const [before, after, ...more] = (await Deno.readTextFile(path("esbuild"))).split(looked);
@@ -68,13 +75,14 @@ export async function writeToolchain(folder: string, native: NativePackages): Pr
     const beside = `require("node:path").join(__dirname, ${JSON.stringify(ESBUILD_PROGRAM)})`;
     await Deno.writeTextFile(at("esbuild"), `${before}${beside}${after}`);
     const transpiler = path("@bytecodealliance/jco-transpile/component");
-    await build({
+    const translator = await build({
       ...OPTIONS,
       entryPoints: [transpiler],
       outfile: at("@bytecodealliance/jco-transpile/component"),
       format: "esm",
       plugins: [browserShim(transpiler)],
     });
+    for (const { metafile } of [compiler, translator]) for (const file in metafile.inputs) inputs.add(file);
     const modules = transpiler.slice(0, transpiler.lastIndexOf("/"));
     for (const name of ["core", "core2"]) {
       const file = `js-component-bindgen-component.${name}.wasm`;
@@ -90,6 +98,14 @@ export async function writeToolchain(folder: string, native: NativePackages): Pr
   await Deno.copyFile(native.componentizer, `${folder}/toolchain/componentize_qjs.node`);
   await Deno.copyFile(native.esbuild, `${folder}/toolchain/${ESBUILD_PROGRAM}`);
   await Deno.chmod(`${folder}/toolchain/${ESBUILD_PROGRAM}`, 0o755);
+  return [...new Set(["componentize-qjs", "esbuild", ...[...inputs].map(packageOf)])];
+}
+
+/** The package a file of the package cache belongs to: `…/<name>/<version>/…`. */
+function packageOf(file: string): string {
+  const [, name] = /\/npm\/[^/]+\/((?:@[^/]+\/)?[^/]+)\//.exec(`/${file}`) ?? [];
+  if (name === undefined) throw new Error(`${file} is of no package`);
+  return name;
 }
 
 /** Resolves the shim a translator is linked with to its browser build, which starts no worker and reads no file. */

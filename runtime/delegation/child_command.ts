@@ -11,6 +11,9 @@ import { findExecutable } from "../../sandbox/executable_path.ts";
 /** Variable that names the `mur` children are started from. */
 export const BINARY_VARIABLE = "MURMUR_MUR_BINARY";
 
+/** Variable that says where a program in one file keeps what it unpacked. The launcher of such a file sets it. */
+const CACHE_VARIABLE = "MURMUR_CACHE_DIR";
+
 /** Which capsule a child runs, and where. */
 export interface ChildCommand {
   /** Full name. */
@@ -59,7 +62,11 @@ export function childProgram(env: { get(name: string): string | undefined }, cwd
   const command = named.includes("/")
     ? absolutePath(cwd, named)
     : findExecutable(named, env.get("PATH") ?? "")?.invoked ?? null;
-  if (command !== null) return { command, args: [], env: {} };
+  if (command !== null) {
+    // A program in one file that is not told would unpack itself once more wherever it thinks fit.
+    const cache = env.get(CACHE_VARIABLE);
+    return { command, args: [], env: cache ? { [CACHE_VARIABLE]: cache } : {} };
+  }
   throw new MurError("E-IO-001", `${BINARY_VARIABLE} names '${named}', which is not found on PATH`, {
     hint: "set it to the path of mur",
   });

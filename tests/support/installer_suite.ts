@@ -1,5 +1,5 @@
 /**
- * What `install.sh` does with releases whose programs are small scripts, under one shell. The real programs are installed
+ * What `install.sh` does with releases whose programs are small scripts, under several shells. The real programs are installed
  * by a system test.
  *
  * @module
@@ -24,6 +24,9 @@ const TOOLS = [
   ...["rmdir", "sed", "sh", "sha256sum", "tail", "tr", "uname", "wget"],
 ];
 const HOST = `linux-${Deno.build.arch}`;
+
+/** Words that start a shell. */
+export type Shell = readonly [string, ...string[]];
 
 let key: Promise<ReleaseKey> | null = null;
 /** One key serves all tests: making one takes a while. */
@@ -90,9 +93,9 @@ class Place implements AsyncDisposable {
   readonly bin: string;
   readonly stubs: string;
   readonly tools: string;
-  readonly #shell: readonly [string, ...string[]];
+  readonly #shell: Shell;
 
-  private constructor(readonly root: string, shell: readonly [string, ...string[]]) {
+  private constructor(readonly root: string, shell: Shell) {
     this.release = `${root}/release`;
     this.home = `${root}/home`;
     this.bin = `${this.home}/.local/bin`;
@@ -101,7 +104,7 @@ class Place implements AsyncDisposable {
     this.#shell = shell;
   }
 
-  static async make(shell: readonly [string, ...string[]], options?: ReleaseOptions): Promise<Place> {
+  static async make(shell: Shell, options?: ReleaseOptions): Promise<Place> {
     const place = new Place(await Deno.makeTempDir({ prefix: "install é " }), shell);
     await Deno.mkdir(place.home);
     await Deno.mkdir(place.stubs);
@@ -187,12 +190,24 @@ class Place implements AsyncDisposable {
   }
 }
 
-/** Declares the tests for one shell. */
-export function declareInstallerTests(shell: readonly [string, ...string[]]): void {
-  const test = (name: string, body: () => Promise<void>, ignore = false) =>
-    Deno.test({ name: `${shell.join(" ")}: ${name}`, fn: body, ignore });
+/** Declares the tests. Each runs under every shell at the same time: most of what they do is to wait for a program. */
+export function declareInstallerTests(shells: readonly Shell[]): void {
+  const test = (name: string, body: (shell: Shell) => Promise<void>, ignore = false) =>
+    Deno.test({
+      name,
+      ignore,
+      fn: async () => {
+        const outcomes = await Promise.allSettled(shells.map(body));
+        const failures = outcomes.flatMap((outcome, index) =>
+          outcome.status === "rejected"
+            ? [`${shells[index]!.join(" ")}: ${outcome.reason?.stack ?? outcome.reason}`]
+            : []
+        );
+        assert.deepEqual(failures, [], failures.join("\n"));
+      },
+    });
 
-  test("installs from a directory and from a server, piped or not, compressed or not", async () => {
+  test("installs from a directory and from a server, piped or not, compressed or not", async (shell) => {
     for (const packed of [false, true]) {
       await using place = await Place.make(shell, { packed });
       await served(place.release, async (url) => {
@@ -213,7 +228,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     }
   });
 
-  test("a cut script does nothing, wherever it is cut", async () => {
+  test("a cut script does nothing, wherever it is cut", async (shell) => {
     await using place = await Place.make(shell);
     const text = await Deno.readTextFile(`${place.release}/install.sh`);
     const end = text.trimEnd().length;
@@ -229,7 +244,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     }
   });
 
-  test("a download that breaks off at any tenth places nothing, and the next one does", async () => {
+  test("a download that breaks off at any tenth places nothing, and the next one does", async (shell) => {
     await using place = await Place.make(shell);
     for (const victim of [`mur-1.2.0-${HOST}`, `mur-roost-1.2.0-${HOST}`, "checksums.txt"]) {
       for (let tenth = 0; tenth < 10; tenth++) {
@@ -250,7 +265,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     });
   });
 
-  test("a file that is not what is listed, a truncated archive, a forged list and a missing one are refused", async () => {
+  test("a file that is not what is listed, a truncated archive, a forged list and a missing one are refused", async (shell) => {
     await using place = await Place.make(shell, { packed: true });
     const file = `${place.release}/mur-roost-1.2.0-${HOST}.gz`;
     const right = await Deno.readFile(file);
@@ -268,6 +283,14 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     place.assertRefused(await place.install(), /cannot be unpacked/);
     await Deno.writeFile(file, right);
 
+    // A signature that is cut, or none of any length.
+    const signature = await Deno.readFile(`${place.release}/checksums.txt.sig`);
+    await signRelease(place.release, await releaseKey());
+    for (const length of [0, 1, signature.length - 1]) {
+      await Deno.writeFile(`${place.release}/checksums.txt.sig`, signature.subarray(0, length));
+      place.assertRefused(await place.install(), /the signature of the release is wrong/);
+    }
+
     // A list that somebody else made.
     await signRelease(place.release, await readReleaseKey(await makeReleaseKey()));
     place.assertRefused(await place.install(), /the signature of the release is wrong/);
@@ -277,7 +300,120 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     place.assertRefused(await place.install(), /has no checksums\.txt/);
   });
 
-  test("without openssl it says that only checksums were checked; without a hash it installs nothing", async () => {
+  test("a list that names a file twice, strangely, or in another way is refused, and nothing outside is touched", async (shell) => {
+    await using place = await Place.make(shell);
+    // Nobody checks a signature here: what is refused is so for what it says.
+    await Deno.remove(`${place.tools}/openssl`);
+    const list = `${place.release}/checksums.txt`;
+    const right = await Deno.readTextFile(list);
+    const line = right.split("\n").find((line) => line.endsWith(` mur-1.2.0-${HOST}`))!;
+    const zeros = "0".repeat(64);
+    for (
+      const [text, says] of [
+        [`${zeros}  mur-1.2.0-${HOST}\n${right}`, /lists mur-1\.2\.0-.* more than once/],
+        [`${right}${line}\n`, /more than once/],
+        [right.replaceAll("  ", " *"), /has no mur for/],
+        [right.replace(line, line.slice(0, 40) + line.slice(64)), /is not what the release lists/],
+        [right.replace(line, line.toUpperCase().replace(/ .*/, line.slice(64))), /is not what the release lists/],
+        [`${zeros}  mur-../../escape-${HOST}\n`, /strange version/],
+        [`${zeros}  mur-1;touch\${IFS}escape-${HOST}\n`, /strange version/],
+        [`${zeros}  mur-*-${HOST}\n`, /strange version/],
+        [`${zeros}  mur--${HOST}\n`, /cannot be fetched|has no mur/],
+        ["", /has no mur for/],
+        ["\0\0\n", /has no mur for/],
+      ] as const
+    ) {
+      await Deno.writeTextFile(list, text);
+      place.assertRefused(await place.install(), says);
+      assert.deepEqual([...Deno.readDirSync(place.root)].filter(({ name }) => name.includes("escape")), [], text);
+    }
+    // To one awk the end of such a line is a blank, to another a letter.
+    await Deno.writeTextFile(list, right.replaceAll("\n", "\r\n"));
+    const { status } = await place.install();
+    assert.deepEqual(place.placed(), status === 0 ? ["mur", "mur-roost"] : []);
+    // Names that lead elsewhere are only names.
+    await Deno.writeTextFile(list, `${zeros}  ../../escape\n${right}`);
+    assert.equal((await place.install()).status, 0);
+  });
+
+  test("a place of a release that is an option, no address, or relative", async (shell) => {
+    await using place = await Place.make(shell);
+    for (const from of ["-o", "--help", "ftp://127.0.0.1/x", "file:///etc", "http://127.0.0.1:1", "$(touch escape)"]) {
+      place.assertRefused(
+        await place.install({ env: { MURMUR_INSTALL_FROM: from } }),
+        /has no checksums\.txt, or it cannot be fetched: nothing is installed/,
+      );
+    }
+    assert.equal((await place.install({ env: { MURMUR_INSTALL_FROM: "release" } })).status, 0);
+    await Deno.rename(place.release, `${place.root}/-release`);
+    const script = `${place.root}/-release/install.sh`;
+    assert.equal((await place.install({ env: { MURMUR_INSTALL_FROM: "-release" }, script })).status, 0);
+  });
+
+  test("another program of the same name is neither replaced nor removed; one of ours that is broken is both", async (shell) => {
+    await using place = await Place.make(shell);
+    await Deno.mkdir(place.bin, { recursive: true });
+    for (const foreign of ["#!/bin/sh\necho 'mur the cat'\n", "#!/bin/sh\nexit 3\n", "no program"]) {
+      await Deno.writeTextFile(`${place.bin}/mur`, foreign, { mode: 0o755 });
+      place.assertRefused(await place.install(), /\/mur is another program: nothing is installed/, ["mur"]);
+      const { status, stderr } = await place.install({ args: ["--uninstall"] });
+      assert.equal(status, 0);
+      assert.match(stderr, /^warning: left: .*\/mur, which is another program$/m);
+      assert.equal(await Deno.readTextFile(`${place.bin}/mur`), foreign);
+    }
+    await Deno.writeTextFile(`${place.bin}/mur`, "broken\0\0MURPACK1", { mode: 0o644 });
+    assert.equal((await place.install()).status, 0);
+    await Deno.writeTextFile(`${place.bin}/mur-roost`, "#!/bin/false\nMURPACK1", { mode: 0o755 });
+    assert.equal((await place.install({ args: ["--uninstall"] })).status, 0);
+    assert.deepEqual(place.placed(), []);
+  });
+
+  test("whatever the umask, nobody else may write what was made; a closed one stays closed", async (shell) => {
+    for (const [umask, mode] of [["000", 0o755], ["002", 0o775], ["022", 0o755], ["077", 0o700]] as const) {
+      await using place = await Place.make(shell);
+      const under = ["/bin/sh", "-c", `umask ${umask}; exec "$@"`, "sh"];
+      assert.equal((await place.install({ under })).status, 0);
+      for (const path of [place.bin, `${place.home}/.local/share/man/man1`]) {
+        assert.equal((await Deno.stat(path)).mode! & 0o7777, mode, `${umask} ${path}`);
+      }
+      for (const name of ["mur", "mur-roost"]) {
+        assert.equal((await Deno.stat(`${place.bin}/${name}`)).mode! & 0o7777, 0o755, `${umask} ${name}`);
+      }
+    }
+  });
+
+  test("a home with letters that mean something to a shell; the hint then is no command", async (shell) => {
+    await using place = await Place.make(shell);
+    for (const [name, command] of [["a b \u00e9", true], ["it's", false], ['a"b', false], ["a\nb", false]] as const) {
+      const home = `${place.root}/${name}$(touch escape)`.slice(0, command ? -"$(touch escape)".length : undefined);
+      await Deno.mkdir(home);
+      const { status, stderr } = await place.install({
+        env: { HOME: home, MUR_INSTALL_DIR: `${home}/.local/bin`, TMPDIR: home, SHELL: "/bin/bash" },
+      });
+      assert.equal(status, 0, stderr);
+      assert.equal(/^ {2}echo 'export PATH=/m.test(stderr), command, stderr);
+      assert.match(stderr, /is not on your PATH; add it/);
+      assert.deepEqual([...Deno.readDirSync(`${home}/.local/bin`)].map(({ name }) => name).sort(), [
+        "mur",
+        "mur-roost",
+      ]);
+      assert.deepEqual([...Deno.readDirSync(home)].map(({ name }) => name), [".local"]);
+      await place.install({ args: ["--uninstall"], env: { HOME: home, MUR_INSTALL_DIR: `${home}/.local/bin` } });
+      assert.deepEqual([...Deno.readDirSync(`${home}/.local/bin`)], []);
+    }
+    assert.deepEqual([...Deno.readDirSync(place.root)].filter(({ name }) => name === "escape"), []);
+  });
+
+  test("a reader that goes away ends it with nothing left over", async (shell) => {
+    await using place = await Place.make(shell);
+    const script = `"$@" | { read -r _; }`;
+    const under = ["/bin/sh", "-c", script, "sh"];
+    await place.install({ under });
+    const left = [...Deno.readDirSync(place.root)].filter(({ name }) => name.startsWith("murmur-install"));
+    assert.deepEqual([left, place.placed().filter((name) => name.startsWith("."))], [[], []]);
+  });
+
+  test("without openssl it says that only checksums were checked; without a hash it installs nothing", async (shell) => {
     await using place = await Place.make(shell);
     await Deno.remove(`${place.tools}/openssl`);
     const few = await place.install();
@@ -292,7 +428,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     assert.match(keyless.stderr, /^warning: this copy of the installer has no key/m);
   });
 
-  test("with wget in place of curl: a whole download is installed, a broken one is not; without either, nothing", async () => {
+  test("with wget in place of curl: a whole download is installed, a broken one is not; without either, nothing", async (shell) => {
     await using place = await Place.make(shell);
     await Deno.remove(`${place.tools}/curl`);
     const broken = (name: string, size: number) => name === `mur-1.2.0-${HOST}` ? size >> 1 : null;
@@ -307,7 +443,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     });
   });
 
-  test("a program that does not start leaves what was there before", async () => {
+  test("a program that does not start leaves what was there before", async (shell) => {
     await using place = await Place.make(shell);
     assert.equal((await place.install()).status, 0);
     const before = await Deno.readTextFile(`${place.bin}/mur`);
@@ -328,7 +464,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     }
   });
 
-  test("upgrades and says so, leaves a newer version, goes back when told to", async () => {
+  test("upgrades and says so, leaves a newer version, goes back when told to", async (shell) => {
     await using place = await Place.make(shell);
     const versionOf = async () => {
       const { stdout } = await new Deno.Command(`${place.bin}/mur`, { args: ["--version"] }).output();
@@ -363,7 +499,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     place.assertRefused(await place.install({ args: ["--version", "../x"] }), /is no version/, ["mur", "mur-roost"]);
   });
 
-  test("a directory that cannot be written, a directory in the way, a full disk", async () => {
+  test("a directory that cannot be written, a directory in the way, a full disk", async (shell) => {
     await using place = await Place.make(shell);
     await Deno.mkdir(`${place.bin}/mur`, { recursive: true });
     place.assertRefused(await place.install(), /\/mur is a directory/, ["mur"]);
@@ -383,7 +519,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     );
   });
 
-  test("a full disk places nothing", async () => {
+  test("a full disk places nothing", async (shell) => {
     await using place = await Place.make(shell);
     await Deno.mkdir(place.bin, { recursive: true });
     await Deno.mkdir(`${place.root}/kept`);
@@ -396,7 +532,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     assert.deepEqual([...Deno.readDirSync(`${place.root}/kept`)], []);
   }, !canMount());
 
-  test("what a machine is, and what it cannot run", async () => {
+  test("what a machine is, and what it cannot run", async (shell) => {
     await using place = await Place.make(shell);
     const refused = async (says: RegExp) => place.assertRefused(await place.install(), says);
     const stubbed = async (name: string, text: string, says: RegExp) => {
@@ -428,7 +564,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     assert.equal((await place.install()).status, 0);
   });
 
-  test("a release without mur-roost, one of several versions, none for this machine", async () => {
+  test("a release without mur-roost, one of several versions, none for this machine", async (shell) => {
     await using place = await Place.make(shell, { roost: false });
     const { status, stderr } = await place.install();
     assert.equal(status, 0);
@@ -440,7 +576,7 @@ export function declareInstallerTests(shell: readonly [string, ...string[]]): vo
     assert.equal((await place.install({ args: ["--version", "1.3.0"] })).status, 0);
   });
 
-  test("the latest release is where its page leads, in the same repository only", async () => {
+  test("the latest release is where its page leads, in the same repository only", async (shell) => {
     await using place = await Place.make(shell);
     // Stands in for the one host that tests must not reach.
     const curl = (leads: string) =>
@@ -475,7 +611,7 @@ esac`,
     }
   });
 
-  test("quiet says nothing but warnings; the hint fits the shell; unknown options are refused", async () => {
+  test("quiet says nothing but warnings; the hint fits the shell; unknown options are refused", async (shell) => {
     await using place = await Place.make(shell);
     const quiet = await place.install({
       args: ["--quiet"],
@@ -499,14 +635,18 @@ esac`,
     assert.match((await place.install({ args: ["--help"] })).stdout, /^usage: install\.sh/);
   });
 
-  test("uninstalling removes the programs and what they unpacked, and nothing else", async () => {
+  test("uninstalling removes the programs and what they unpacked, and nothing else", async (shell) => {
     await using place = await Place.make(shell);
     assert.equal((await place.install()).status, 0);
     const cache = `${place.home}/.cache/murmur`;
-    for (const path of [`${cache}/deno-1/cache`, `${cache}/mur-2`, `${cache}/mur-roost-3`, `${place.home}/.murmur`]) {
+    const hash = "0123456789abcdef".repeat(2);
+    const unpacked = ["deno", "mur", "mur-roost"].map((name) => `${cache}/${name}-${hash}`);
+    for (const path of [`${unpacked[0]}/cache`, ...unpacked.slice(1), `${place.home}/.murmur`]) {
       await Deno.mkdir(path, { recursive: true });
     }
     await Deno.writeTextFile(`${cache}/.lock-mur`, "");
+    await Deno.mkdir(`${cache}/.unpacking-mur@12-old`);
+    await Deno.mkdir(`${place.bin}/.murmur-install.AbCdEf`);
     await Deno.writeTextFile(`${place.bin}/other`, "");
     const { status, stdout } = await place.install({ args: ["--uninstall"] });
     assert.equal(status, 0);
@@ -518,9 +658,22 @@ esac`,
     assert.match((await place.install({ args: ["--uninstall"] })).stdout, /nothing of mur is in/);
 
     // A directory with something else in it stays, with that.
-    await Deno.mkdir(`${place.root}/mine/deno-1`, { recursive: true });
-    await Deno.writeTextFile(`${place.root}/mine/notes`, "");
+    const mine = ["notes", "deno-projects", "mur-notes", `mur-x-${hash}`, `deno-${hash}0`, ".lock-other"];
+    for (const name of [...mine, `deno-${hash}`]) await Deno.mkdir(`${place.root}/mine/${name}`, { recursive: true });
     await place.install({ args: ["--uninstall"], env: { MURMUR_CACHE_DIR: `${place.root}/mine` } });
-    assert.deepEqual([...Deno.readDirSync(`${place.root}/mine`)].map(({ name }) => name), ["notes"]);
+    assert.deepEqual([...Deno.readDirSync(`${place.root}/mine`)].map(({ name }) => name).sort(), [...mine].sort());
+    // Neither a link nor a relative place is one that the programs use.
+    await Deno.mkdir(`${place.root}/mine/deno-${hash}`);
+    await Deno.symlink(`${place.root}/mine`, `${place.root}/murmur`);
+    for (
+      const [name, value] of [["MURMUR_CACHE_DIR", `${place.root}/murmur`], ["MURMUR_CACHE_DIR", "mine"], [
+        "XDG_CACHE_HOME",
+        ".",
+      ]] as const
+    ) {
+      const env = { [name]: value };
+      await place.install({ args: ["--uninstall"], env });
+      assert.ok((await Deno.stat(`${place.root}/mine/deno-${hash}`)).isDirectory);
+    }
   });
 }

@@ -1,118 +1,116 @@
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
 import { VERSION } from "../../base/version.ts";
-import { buildBinaries } from "../../scripts/build_binaries.ts";
+import { binaryName, buildBinaries } from "../../scripts/build_binaries.ts";
 import { hostTarget } from "../../scripts/build_target.ts";
 import { compileProgram } from "../../scripts/compile_form.ts";
 import { PROGRAMS } from "../../scripts/program_files.ts";
 import { makeRelease, makeReleaseKey, readReleaseKey } from "../../scripts/release.ts";
 import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
+import { FreshUser, succeeded } from "../support/fresh_user.ts";
 import { served } from "../support/served_directory.ts";
 
 const ROOT = decodeURIComponent(new URL("../..", import.meta.url).pathname).replace(/\/$/, "");
-const USER = 65_534;
-/** What the example's capsule may call; nothing else is on the user's PATH. */
-const COMMANDS = ["sh", "find", "git", "head", "sed", "sort", "uniq", "wc"];
-
-interface Ran {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
+/** The manifest of a capsule whose model is a script. */
+function scripted(
+  name: string,
+  { artifacts = "", more, turns }: { readonly artifacts?: string; readonly more: string; readonly turns: string },
+): string {
+  return `name: ${name}
+version: "0.1.0"
+artifacts:
+  - { name: murmur-driver-scripted, version: "0.1.0", runtime: driver, gateway: { endpoint: "http://127.0.0.1:1", keyless: true } }
+${artifacts}
+${more}
+inference:
+  model: scripted
+  driver:
+    artifact: murmur-driver-scripted
+    config:
+      turns:${turns}
+`;
 }
 
-/** A fresh user with a home nobody has used, on a machine where nothing but the system lies on the PATH. */
-class FreshUser implements AsyncDisposable {
-  /** Letters that mean something in a URL, a shell or a pattern. */
-  readonly home: string;
-  readonly bin: string;
-  readonly commands: string;
-
-  private constructor(readonly root: string) {
-    this.home = `${root}/h\u00f6me of #1 50%20?`;
-    this.bin = `${this.home}/.local/bin`;
-    this.commands = `${root}/commands`;
+/** Builds every program in a copy of this checkout; answers where they lie. */
+async function buildElsewhere(place: string): Promise<string> {
+  const copy = `${place}/checkout`;
+  await Deno.mkdir(`${copy}/dist`, { recursive: true });
+  // Components and their translations have tests of their own; they are taken over.
+  const kept = ["components", "translated"].map((name) => `dist/${name}`);
+  const entries = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) =>
+    !["dist", ".git"].includes(name)
+  );
+  for (const name of [...entries, ...kept]) {
+    const { success } = await new Deno.Command("cp", { args: ["-a", `${ROOT}/${name}`, `${copy}/${name}`] }).output();
+    assert.ok(success, name);
   }
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["task", "--quiet", "build", "--form", "portable", "--output", `${place}/built`],
+    cwd: copy,
+  }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+  return `${place}/built`;
+}
 
-  static async make(): Promise<FreshUser> {
-    const user = new FreshUser(await Deno.makeTempDir({ prefix: "installed " }));
-    await Deno.chmod(user.root, 0o755);
-    await Deno.mkdir(user.home);
-    await Deno.mkdir(user.commands);
-    for (const name of COMMANDS) {
-      for (const folder of ["/usr/bin", "/bin"]) {
-        if (await Deno.stat(`${folder}/${name}`).then(() => true, () => false)) {
-          await Deno.symlink(`${folder}/${name}`, `${user.commands}/${name}`);
-          break;
-        }
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+/** A capsule that serves at its door until it is disposed of, in a project of its name with the work folder `work`. */
+async function serving(
+  user: FreshUser,
+  name: string,
+  manifest: Parameters<typeof scripted>[1],
+): Promise<AsyncDisposable & { readonly id: string; readonly peer: string }> {
+  const cwd = await user.folder(name, { "murmur.yaml": scripted(name, manifest), "work/.keep": "" });
+  succeeded(await user.mur(["install"], { cwd }));
+  const child = user.command([`${user.bin}/mur`, "run", "--workdir", `${cwd}/work`, "--json"], { cwd }).spawn();
+  const told = new Response(child.stderr).text();
+  const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes("\n")) {
+    const { value, done } = await lines.read();
+    if (done) assert.fail(`${name} ended before it served: ${await told}`);
+    text += value;
+  }
+  const { session_id, url } = JSON.parse(text.slice(0, text.indexOf("\n"))) as { session_id: string; url: string };
+  return {
+    id: session_id,
+    peer: url,
+    async [Symbol.asyncDispose]() {
+      try {
+        child.kill("SIGTERM");
+      } catch {
+        // It has ended.
       }
-    }
-    await user.own(user.home);
-    return user;
-  }
-
-  async own(path: string): Promise<void> {
-    if (Deno.uid() === 0) await new Deno.Command("chown", { args: ["-R", `${USER}:${USER}`, path] }).output();
-  }
-
-  /** A directory of the user's. */
-  async folder(name: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
-    const path = `${this.home}/${name}`;
-    await Deno.mkdir(path, { recursive: true });
-    for (const [file, text] of Object.entries(files)) {
-      const place = `${path}/${file}`;
-      await Deno.mkdir(place.slice(0, place.lastIndexOf("/")), { recursive: true });
-      await Deno.writeTextFile(place, text);
-    }
-    await this.own(path);
-    return path;
-  }
-
-  /** The command line that runs another one as this user. */
-  under(network = true): string[] {
-    if (Deno.uid() !== 0) return network ? [] : ["unshare", "-rn"];
-    const become = ["setpriv", `--reuid=${USER}`, `--regid=${USER}`, "--clear-groups", "--no-new-privs"];
-    return network ? become : ["unshare", "-n", ...become];
-  }
-
-  async run(
-    command: readonly string[],
-    { cwd = this.home, env = {}, network = true, path = `${this.bin}:${this.commands}` }: {
-      readonly cwd?: string;
-      readonly env?: Readonly<Record<string, string>>;
-      readonly network?: boolean;
-      readonly path?: string;
-    } = {},
-  ): Promise<Ran> {
-    // Found on this process's PATH, not on the user's.
-    const [program, ...args] = [...this.under(network), "env", "-C", cwd, `PATH=${path}`, ...command];
-    const { code, stdout, stderr } = await new Deno.Command(program!, {
-      args,
-      clearEnv: true,
-      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", HOME: this.home, NO_COLOR: "1", LANG: "C.UTF-8", ...env },
-      cwd: "/",
-      stdin: "null",
-    }).output();
-    const decoder = new TextDecoder();
-    return { status: code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
-  }
-
-  async mur(args: readonly string[], options: Parameters<FreshUser["run"]>[1] = {}): Promise<Ran> {
-    return await this.run([`${this.bin}/mur`, ...args], options);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Deno.remove(this.root, { recursive: true });
-  }
+      await lines.cancel();
+      await Promise.all([child.status, told]);
+    },
+  };
 }
 
-function succeeded({ status, stdout, stderr }: Ran): string {
-  assert.equal(status, 0, `${stdout}\n${stderr}`);
-  return stdout;
+/** The delegated children that run now: where their program lies and which file they were started from. */
+function* delegatedChildren(): Generator<[pid: string, program: string]> {
+  for (const { name } of Deno.readDirSync("/proc")) {
+    try {
+      const read = (file: string) => Deno.readTextFileSync(`/proc/${name}/${file}`).split("\0");
+      if (!/^\d+$/.test(name) || !read("cmdline").includes("--spawn-grant-stdin")) continue;
+      const variables = read("environ");
+      const value = (variable: string) => variables.find((each) => each.startsWith(`${variable}=`))?.split("=")[1];
+      const cache = Deno.readLinkSync(`/proc/${name}/exe`).match(/^(.*)\/deno-[0-9a-f]{32}\/deno$/)?.[1];
+      // Before the launcher has handed over it is not to be told.
+      if (cache !== undefined) yield [name, `${cache} ${value("MURMUR_MUR_BINARY")}`];
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 Deno.test("from a release to the demo, for a fresh user with nothing else on the PATH", async (t) => {
   const release = await Deno.makeTempDir({ prefix: "release " });
   await using user = await FreshUser.make();
+  let again: Promise<string> | null = null;
   try {
     await Deno.chmod(release, 0o755);
     const output = `${release}/v`;
@@ -130,6 +128,10 @@ Deno.test("from a release to the demo, for a fresh user with nothing else on the
         assert.ok(size <= 60e6, `${name}: ${size}`);
       }
     });
+
+    // Meanwhile, in a place and a process of its own.
+    again = buildElsewhere(`${release}/other place`);
+    again.catch(() => {});
 
     await t.step("it installs over HTTP, piped into sh", async () => {
       await served(output, async (url) => {
@@ -191,7 +193,12 @@ Deno.test("from a release to the demo, for a fresh user with nothing else on the
         "node_modules/esbuild/index.js": "throw new Error('not this one')",
       };
       const folder = await user.folder("tools", hostile);
-      await user.folder(".", { ".npmrc": hostile[".npmrc"], "deno.json": "{ broken", ".denorc": "x" });
+      await user.folder(".", {
+        ".npmrc": hostile[".npmrc"],
+        ".env": "DENO_V8_FLAGS=--no-such-flag\nPATH=/\nHOME=/nonexistent\n",
+        "deno.json": "{ broken",
+        "package.json": '{ "type": "commonjs", "imports": { "#x": "./x.js" } }',
+      });
       const options = {
         cwd: folder,
         network: false,
@@ -228,6 +235,27 @@ Deno.test("from a release to the demo, for a fresh user with nothing else on the
       );
       const compiled = [...Deno.readDirSync(`${user.home}/.murmur/compiled`)].map(({ name }) => name);
       assert.equal(compiled.filter((name) => name.includes("jco")).length, 1);
+    });
+
+    await t.step("its hidden modes hold nothing that whoever starts them could use", async () => {
+      const empty = await user.folder("hidden");
+      const hidden = (...modes: string[]) => user.mur(["--murmur-hidden-mode", ...modes], { cwd: empty });
+      // Without a runtime on the other end of its pipe the host has nothing to do, and no permission to do it with.
+      assert.equal((await hidden("component-host")).status, 0);
+      assert.ok(succeeded(await hidden("translate-component")).length < 1_000, "no translation");
+      for (const modes of [[], ["shell"], ["component-host", "more"], ["translate-component", "--version"]]) {
+        const ran = await hidden(...modes);
+        assert.equal(ran.status, 2, ran.stderr);
+        assert.equal(ran.stdout, "");
+      }
+      // Not its first argument: an ordinary one. Nor do Deno's flags mean anything behind the program.
+      assert.equal((await user.mur(["ps", "--murmur-hidden-mode", "component-host"])).status, 2);
+      for (const flag of ["--allow-all", "--v8-flags=--help", "--inspect=127.0.0.1:0", "-A", "eval"]) {
+        const ran = await user.mur([flag, "console.log(1)"]);
+        assert.equal(ran.status, 2, ran.stderr);
+        assert.equal(ran.stdout, "");
+      }
+      assert.deepEqual([...Deno.readDirSync(empty)], []);
     });
 
     await t.step("doctor finds the helper it carries", async () => {
@@ -286,6 +314,122 @@ inference:
       assert.equal((await daemon.stop()).code, 0);
     });
 
+    await t.step("one capsule hands work to two others, which start from the same file", async () => {
+      const capsules = await user.folder("capsules");
+      await new Deno.Command("cp", { args: ["-r", `${ROOT}/examples/orchestrator/.`, capsules] }).output();
+      await user.own(capsules);
+      for (const name of ["orchestrator", "surveyor", "reader", "publisher"]) {
+        const source = name === "orchestrator" ? "." : name;
+        succeeded(await user.mur(["build", source, "-o", `../${name}.mur.zip`], { cwd: capsules }));
+        succeeded(await user.mur(["install", "-g", `${user.home}/${name}.mur.zip`]));
+      }
+      succeeded(await user.mur(["install", "-g", "murmur-driver-scripted@0.1.0"], { network: false }));
+      // Not where a program that was told nothing would look, and under a name that is on no PATH.
+      const moved = `${user.home}/caches`;
+      await user.folder("caches");
+      await Deno.rename(`${user.home}/.cache/murmur`, `${moved}/murmur`);
+      const file = `${await user.folder("elsewhere")}/another name`;
+      await Deno.rename(`${user.bin}/mur`, file);
+      const env = { XDG_CACHE_HOME: moved };
+      const seen = new Map<string, string>();
+      try {
+        await using daemon = await RoostDaemon.start(["--spawn-allow", "local/orchestrator", "--max-depth", "1"], {
+          home: user.home,
+          under: user.under(),
+          program: [`${user.bin}/mur-roost`],
+          env,
+        });
+        const work = await user.folder("work", { "README.md": "# Begins here\n", "other": "" });
+        const running = user.run(
+          [
+            file,
+            ...["run", "--capsule", "local/orchestrator", "--capsule-version", "0.1.0", "--workdir", work],
+            ...["--task", "Look at this folder.", "--output", "text"],
+          ],
+          { path: user.commands, env: { ...env, MURMUR_ROOST_URL: daemon.url } },
+        );
+        let over = false;
+        void running.finally(() => over = true);
+        while (!over) {
+          for (const [pid, program] of delegatedChildren()) seen.set(pid, program);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        const said = succeeded(await running);
+        assert.match(said, /There are 2 files\./);
+        assert.match(said, /It begins:\n# Begins here/);
+        assert.equal((await daemon.stop()).code, 0);
+      } finally {
+        await Deno.rename(file, `${user.bin}/mur`);
+        const elsewhere = await Deno.stat(`${user.home}/.cache/murmur`).catch(() => null);
+        assert.equal(elsewhere, null, "a child unpacked the program once more");
+        await Deno.rename(`${moved}/murmur`, `${user.home}/.cache/murmur`);
+      }
+      // A child that is about to start another program is seen twice.
+      assert.ok(seen.size >= 2, `${seen.size}`);
+      for (const program of seen.values()) assert.equal(program, `${moved}/murmur ${file}`);
+    });
+
+    await t.step("a hook, a plan, exported files and a file for a peer, all in what the program carries", async () => {
+      const offline = { network: false };
+      const hooks = await user.folder("hooks");
+      succeeded(await user.mur(["new", "hook", "gatekeeper"], { cwd: hooks, ...offline }));
+      succeeded(await user.mur(["build", "gatekeeper"], { cwd: hooks, ...offline }));
+      succeeded(await user.mur(["install", "-g", "gatekeeper/gatekeeper-0.1.0.mur.zip"], { cwd: hooks, ...offline }));
+      const hooked = await user.folder("hooked", {
+        "murmur.yaml": scripted("hooked", {
+          artifacts: '  - { name: gatekeeper, version: "0.1.0", runtime: hook }',
+          more: "capabilities: { shell: { allow: [sh] } }",
+          turns: `
+        - tool_calls: [{ name: sh, input: { command: "ls .git" } }]
+        - text: "{{results.0}}"`,
+        }),
+      });
+      assert.match(succeeded(await user.mur(["install"], { cwd: hooked, ...offline })), /gatekeeper/);
+      const refused = succeeded(
+        await user.mur(["run", "--task", "x", "--output", "text"], { cwd: hooked, ...offline }),
+      );
+      assert.match(refused, /must not touch \.git/);
+
+      const planned = await user.folder("planned", {
+        "murmur.yaml": await Deno.readTextFile(`${ROOT}/examples/plan/murmur.yaml`),
+      });
+      const pages = await user.folder("pages", { "a.md": "", "b.md": "" });
+      succeeded(await user.mur(["install"], { cwd: planned, ...offline }));
+      const plan = ["run", "--workdir", pages, "--task", "Count the pages.", "--output", "text"];
+      // `cat` is a command of this capsule.
+      await Deno.symlink("/bin/cat", `${user.commands}/cat`);
+      assert.match(
+        succeeded(await user.mur(plan, { cwd: planned, ...offline })),
+        /There are 2\s+pages, and no licence\./,
+      );
+
+      const port = freePort();
+      const serves = "lifecycle: { task_acceptance: queue, after_task: sleep, queue_depth: 4 }";
+      await using fetcher = await serving(user, "fetcher", {
+        more: `${serves}\ncapabilities: { peer_fetch: { allow: [localhost] }, shell: { allow: [cat] } }`,
+        turns: `
+        - tool_calls: [{ name: cat, input: { command: handle } }]
+        - tool_calls: [{ name: fetch-peer-file, input: { peer: "localhost:${port}", handle: "{{results.0.stdout}}" } }]
+        - text: "{{results.1}}"`,
+      });
+      await using sharer = await serving(user, "sharer", {
+        more: `${serves}\nnetwork: { internal_port: ${port} }\ncapabilities: { network: { allow: [localhost] } }\n` +
+          "exports: { files: { root: handoff, mode: read-only }, peer_files: { root: handoff, max_ttl: 5m } }",
+        turns: `
+        - tool_calls: [{ name: share-file, input: { path: report.md, peer: "${fetcher.peer}" } }]
+        - text: "{{results.0.json.handle}}"`,
+      });
+      await user.folder("sharer/work/handoff", { "report.md": "what was found" });
+      assert.match(succeeded(await user.mur(["files", sharer.id])), /^report\.md +14 /m);
+      assert.equal(succeeded(await user.mur(["files", sharer.id, "report.md"])), "what was found");
+      const handle = succeeded(await user.mur(["send", sharer.id, "share it"])).trim();
+      assert.match(handle, /^mh1\./);
+      await user.folder("fetcher/work", { handle });
+      const fetched = succeeded(await user.mur(["send", fetcher.id, "fetch it"]));
+      assert.match(fetched, /peer-in\/[0-9a-f]{16}-report\.md/);
+      for (const { id } of [sharer, fetcher]) succeeded(await user.mur(["stop", id]));
+    });
+
     await t.step(
       "from an empty directory, through a link, under another name, without a home, on a read-only disk",
       async () => {
@@ -340,43 +484,24 @@ inference:
       await assert.rejects(Deno.stat(`${user.home}/.cache/murmur`), Deno.errors.NotFound);
       assert.ok((await Deno.stat(`${user.home}/.murmur`)).isDirectory);
     });
-  } finally {
-    await Deno.remove(release, { recursive: true });
-  }
-});
 
-Deno.test("two builds of one state, in two places, are the same bytes", async () => {
-  const place = await Deno.makeTempDir({ prefix: "other place " });
-  try {
-    const copy = `${place}/checkout`;
-    await Deno.mkdir(`${copy}/dist`, { recursive: true });
-    // Components and their translations have tests of their own; they are taken over.
-    const kept = ["components", "translated"].map((name) => `dist/${name}`);
-    const entries = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) =>
-      !["dist", ".git"].includes(name)
-    );
-    for (const name of [...entries, ...kept]) {
-      const { success } = await new Deno.Command("cp", { args: ["-a", `${ROOT}/${name}`, `${copy}/${name}`] }).output();
-      assert.ok(success, name);
-    }
-    const [here] = await Promise.all([
-      buildBinaries({ form: "portable", targets: [hostTarget()], programs: PROGRAMS, output: `${place}/here` }),
-      (async () => {
-        const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-          args: ["task", "--quiet", "build", "--form", "portable", "--output", `${place}/there`],
-          cwd: copy,
-        }).output();
-        assert.ok(success, new TextDecoder().decode(stderr));
-      })(),
-    ]);
-    assert.equal(here.length, 2);
-    for (const { name, path } of here) {
-      const [one, two] = [await Deno.readFile(path), await Deno.readFile(`${place}/there/${name}`)];
-      assert.equal(one.length, two.length, name);
-      assert.ok(one.every((byte, index) => byte === two[index]), `${name} differs`);
-    }
+    await t.step("another build of the same state, in another place, is the same bytes", async () => {
+      const there = await again;
+      let here = output;
+      if (!lines.every((line) => line.includes("portable form"))) {
+        here = `${release}/here`;
+        await buildBinaries({ form: "portable", targets: [hostTarget()], programs: PROGRAMS, output: here });
+      }
+      for (const { name } of PROGRAMS) {
+        const file = binaryName(name, hostTarget());
+        const [one, two] = [await Deno.readFile(`${here}/${file}`), await Deno.readFile(`${there}/${file}`)];
+        assert.equal(one.length, two.length, name);
+        assert.ok(one.every((byte, index) => byte === two[index]), `${name} differs`);
+      }
+    });
   } finally {
-    await Deno.remove(place, { recursive: true });
+    await again?.catch(() => {});
+    await Deno.remove(release, { recursive: true });
   }
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { declareInstallerTests } from "../support/installer_suite.ts";
 
 // The shells that /bin/sh is on Debian, Alpine (with tools of its own) and everywhere else.
-for (const shell of [["dash"], ["busybox", "ash"], ["bash", "--posix"]] as const) declareInstallerTests(shell);
+declareInstallerTests([["dash"], ["busybox", "ash"], ["bash", "--posix"]]);
 
 Deno.test("shellcheck finds nothing in the installer", async () => {
   const { success, stdout } = await new Deno.Command("shellcheck", {
