@@ -6,7 +6,14 @@
  */
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
-import { type AgentRun, capsule, type CapsuleBlocks, hookEntry, shownResults, toolEntry } from "../support/agent_project.ts";
+import {
+  type AgentRun,
+  capsule,
+  type CapsuleBlocks,
+  hookEntry,
+  shownResults,
+  toolEntry,
+} from "../support/agent_project.ts";
 import {
   childProcesses,
   delegate,
