@@ -63,6 +63,8 @@ interface Delegation {
   readonly origin: Origin;
   readonly child: ChildProcess;
   state: DelegationState;
+  /** Its completion was received, and its record is there. */
+  reported: boolean;
   outcome: Outcome | null;
   /** For its block; `null` before the end and once it was delivered. */
   report: OutcomeReport | null;
@@ -130,14 +132,20 @@ export class SessionDelegations implements HandedOffWork {
   receive(delegationId: string): Receipt {
     const delegation = this.#delegations.get(delegationId);
     if (delegation === undefined) return this.#receivedBefore.has(delegationId) ? "received" : "not-awaited";
-    const before = delegation.state;
-    const { state, receipt } = receive(before);
+    const { state, receipt } = receive(delegation.state);
     delegation.state = state;
-    // A child that reported has only its own teardown left.
-    if (state.received && !before.received) {
-      this.#after(delegation, this.#services.bounds.reportedExit, { kind: "lingering" });
-    }
+    if (receipt === "received" && state.phase !== "ended" && !delegation.reported) this.#hearReport(delegation);
     return receipt;
+  }
+
+  /**
+   * A child that reported has only its own teardown left. It writes its record first: without one somebody else spoke for
+   * it, whose word ends no child.
+   */
+  #hearReport(delegation: Delegation): void {
+    if (this.#completionOf(delegation.child).kind === "missing") return;
+    delegation.reported = true;
+    this.#after(delegation, this.#services.bounds.reportedExit, { kind: "lingering" });
   }
 
   /** What a cancel or a stop reports as still running (spec door 10.3). */
@@ -345,6 +353,7 @@ export class SessionDelegations implements HandedOffWork {
       origin,
       child,
       state: STARTING,
+      reported: false,
       outcome: null,
       report: null,
       recorded: false,

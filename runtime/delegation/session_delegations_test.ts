@@ -444,6 +444,20 @@ Deno.test("the watch, the backstop and a child that reported and does not go are
   assert.deepEqual(outcomes(lingering.lines), [["ok", null]]);
 });
 
+Deno.test("a completion that nothing stands behind ends no child; the child's own is heard after it", async () => {
+  await using made = await harness({ bounds: { delegationBackstop: 30_000, reportedExit: 20 } });
+  const child = await made.start();
+  for (let times = 0; times < 3; times++) assert.equal(made.delegations.receive(child.delegationId), "received");
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(child.ends, 0);
+  child.record({}, "the answer");
+  for (let times = 0; times < 3; times++) assert.equal(made.delegations.receive(child.delegationId), "received");
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(child.ends, 1);
+  await child.exit();
+  assert.deepEqual(outcomes(made.lines), [["ok", null]]);
+});
+
 Deno.test("a completion that nothing stands behind is an unknown end", async () => {
   await using made = await harness();
   const child = await made.start();
