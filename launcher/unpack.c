@@ -1,5 +1,6 @@
 /* Unpacking a part: into a directory beside its place, which is renamed when every byte is there and has the right hash.
  * One process unpacks parts of a name at a time; the others wait and find it done. */
+#define _GNU_SOURCE /* sync_file_range */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -77,12 +78,22 @@ static void make_parents(struct unpacking *state, const char *path) {
 static void close_file(struct unpacking *state) {
   const struct file *file = &state->part->files[state->next - 1];
   const struct timespec times[2] = {{.tv_sec = UNPACKED_AT}, {.tv_sec = UNPACKED_AT}};
-  /* On the disk before the rename: after a loss of power its size and time would be right and its bytes might not be. */
-  if (fchmod(state->fd, file->mode) != 0 || futimens(state->fd, times) != 0 || fsync(state->fd) != 0 ||
-      close(state->fd) != 0) {
+  if (fchmod(state->fd, file->mode) != 0 || futimens(state->fd, times) != 0 || close(state->fd) != 0) {
     fail(state, file->path, errno);
   }
   state->fd = -1;
+}
+
+/* Waits until every file is on the disk. After a loss of power one that was renamed into place before would have the right
+ * size and time, and other bytes. All of them at the end: one wait then serves most. */
+static void wait_for_disk(struct unpacking *state) {
+  for (size_t i = 0; i < state->part->file_count; i++) {
+    const char *path = state->part->files[i].path;
+    int fd = openat(state->directory, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) != 0) fail(state, path, errno);
+    close(fd);
+  }
+  if (fsync(state->directory) != 0 && errno != EINVAL) fail(state, "a directory in it", errno);
 }
 
 /* Starts files until one wants bytes. */
@@ -107,6 +118,10 @@ static void take(struct unpacking *state, const uint8_t *bytes, size_t length) {
     bytes += written;
     length -= (size_t)written;
     state->left -= (uint64_t)written;
+#ifdef __linux__
+    /* The disk begins while the rest is still being unpacked. */
+    (void)sync_file_range(state->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#endif
     if (state->left > 0) continue;
     close_file(state);
     open_files(state);
@@ -210,7 +225,7 @@ void unpack_part(int self, int cache, const char *cache_path, const struct part 
   state.directory = openat(cache, state.staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (state.directory < 0) fail(&state, "a directory in it cannot be opened", errno);
   copy(&state, self);
-  if (fsync(state.directory) != 0 && errno != EINVAL) fail(&state, "a directory in it cannot be written", errno);
+  wait_for_disk(&state);
   close(state.directory);
   /* What stands there was changed or is half gone, or is not a directory at all. It goes aside first: a program that runs
    * from it still has its files open. */

@@ -35,14 +35,16 @@ export interface StoredPart {
 const NAME_LETTERS = 32;
 
 const COMPRESSION = {
-  params: {
-    [zlib.constants.ZSTD_c_compressionLevel]: 9,
-    [zlib.constants.ZSTD_c_checksumFlag]: 1,
-    // Translations of different components hold the same engine.
-    [zlib.constants.ZSTD_c_enableLongDistanceMatching]: 1,
-    // The most a decompressor takes without being told to.
-    [zlib.constants.ZSTD_c_windowLog]: 27,
-  },
+  [zlib.constants.ZSTD_c_compressionLevel]: 9,
+  [zlib.constants.ZSTD_c_checksumFlag]: 1,
+};
+
+/** For files that repeat what others hold: translations of different components contain the same engine. */
+const FAR_COMPRESSION = {
+  ...COMPRESSION,
+  [zlib.constants.ZSTD_c_enableLongDistanceMatching]: 1,
+  // The most a decompressor takes without being told to. It needs as much memory, which takes time to get.
+  [zlib.constants.ZSTD_c_windowLog]: 27,
 };
 
 /** Lays a part out for storing. */
@@ -61,7 +63,8 @@ export async function storedPart(part: PortablePart, compress: boolean): Promise
     whole.set(bytes, at);
     at += bytes.length;
   }
-  const bytes = compress ? new Uint8Array(zlib.zstdCompressSync(whole, COMPRESSION)) : whole;
+  const params = part.files.length > 1 ? FAR_COMPRESSION : COMPRESSION;
+  const bytes = compress ? new Uint8Array(zlib.zstdCompressSync(whole, { params })) : whole;
   return { directory: `${part.name}-${key.slice(0, NAME_LETTERS)}`, lines, bytes, compressed: compress };
 }
 

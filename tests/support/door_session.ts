@@ -61,6 +61,9 @@ export interface DoorSession extends DoorCalls, AsyncDisposable {
   finish(): Promise<AgentRun>;
 }
 
+/** How long an answer's first byte is waited for. */
+const FIRST_BYTE_MS = 10_000;
+
 let requests = 0;
 
 /** Calls to a door at a port of this machine. */
@@ -87,7 +90,9 @@ export function doorCalls(port: number): DoorCalls {
       let got = "";
       for (const buffer = new Uint8Array(65_536); !isWhole(got);) {
         let timer: ReturnType<typeof setTimeout> | undefined;
-        const silence = new Promise<null>((resolve) => timer = setTimeout(() => resolve(null), waitMs));
+        // A busy machine may take its time for the first byte.
+        const patience = got === "" ? Math.max(waitMs, FIRST_BYTE_MS) : waitMs;
+        const silence = new Promise<null>((resolve) => timer = setTimeout(() => resolve(null), patience));
         const count = await Promise.race([connection.read(buffer).catch(() => null), silence]);
         clearTimeout(timer);
         if (count === null) break;
@@ -101,6 +106,7 @@ export function doorCalls(port: number): DoorCalls {
 /** Whether an answer is there with the whole body it announces. */
 function isWhole(answer: string): boolean {
   const end = answer.indexOf("\r\n\r\n");
+  if (end >= 0 && /^HTTP\/1\.1 204 /.test(answer)) return true;
   const length = /^content-length: (\d+)$/im.exec(answer.slice(0, Math.max(end, 0)))?.[1];
   return length !== undefined && new TextEncoder().encode(answer.slice(end + 4)).length >= Number(length);
 }
