@@ -107,6 +107,9 @@ const READ_STEP = 65_536;
 /** How deep a tree may be to be removed or made at once. */
 const MAX_DEPTH = 1_024;
 
+/** Milliseconds of removing before other work gets its turn. */
+const SLICE_MS = 8;
+
 function encode(path: string, operation: string): CString {
   const bytes = cString(path);
   if (bytes === null) throw new RootedError("illegal-byte-sequence", operation, JSON.stringify(path));
@@ -496,6 +499,23 @@ export class RootedDir implements Disposable {
    * Nothing there is no error.
    */
   removeAll(path: string): void {
+    const removal = this.#removal(path);
+    while (removal.next().done !== true);
+  }
+
+  /** The same for a tree that may be large: other work goes on meanwhile. */
+  async removeAllInTurns(path: string): Promise<void> {
+    const removal = this.#removal(path);
+    let begun = performance.now();
+    while (removal.next().done !== true) {
+      if (performance.now() - begun < SLICE_MS) continue;
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      begun = performance.now();
+    }
+  }
+
+  /** Removes a tree, in a step for each entry. */
+  *#removal(path: string): Generator<void, void> {
     const operation = "remove";
     let place: Place;
     try {
@@ -506,13 +526,13 @@ export class RootedDir implements Disposable {
     }
     try {
       if (isDots(place.name)) throw new RootedError("invalid", operation, path, "it can't be removed by this name");
-      this.#removeTree(place, path, 0);
+      yield* this.#removeTree(place, path, 0);
     } finally {
       this.#leave(place);
     }
   }
 
-  #removeTree(place: Place, path: string, depth: number): void {
+  *#removeTree(place: Place, path: string, depth: number): Generator<void, void> {
     const c = this.#c;
     const operation = "remove";
     const done = (result: number) => {
@@ -539,7 +559,8 @@ export class RootedDir implements Disposable {
           const bytes = new Uint8Array(entry.name.length + 1);
           bytes.set(entry.name);
           const name = new TextDecoder().decode(entry.name);
-          this.#removeTree({ dir: fd, owned: false, name, bytes, slash: false }, `${path}/${name}`, depth + 1);
+          yield* this.#removeTree({ dir: fd, owned: false, name, bytes, slash: false }, `${path}/${name}`, depth + 1);
+          yield;
         }
       }
     } finally {

@@ -239,12 +239,8 @@ export class ToolDispatcher {
       const refused = this.#gate(resolved, name, input);
       if (refused !== null) return { kind: "refused", reason: refused.reason };
       const command = resolved.describe?.(input) ?? null;
-      const denial = await this.#denial(name, JSON.stringify(input), command, scope.turn);
-      if (denial !== null) {
-        this.#recordDenial(name, scope, denial);
-        return { kind: "refused", reason: denial.text };
-      }
-      if (this.#services.hooks !== null && scope.signal.aborted) throw new DispatchRefusal(STOPPED);
+      const denied = await this.decideStep(name, input, scope, command);
+      if (denied !== null) return denied;
       return { kind: "ran", run: await resolved.run(input, { ...scope, inPlan: true }) };
     } catch (cause) {
       if (!failsTheCallAlone(cause)) throw cause;
@@ -252,6 +248,27 @@ export class ToolDispatcher {
       if (cause instanceof DispatchRefusal) return { kind: "refused", reason };
       return { kind: "ran", run: { passed: false, text: reason, metadata: [] } };
     }
+  }
+
+  /**
+   * Gate 3 for one attempt at a step of a plan. A step that is no call of its own is judged as the call that does the same.
+   *
+   * @returns `null`: it may be made.
+   */
+  async decideStep(
+    name: string,
+    input: JsonObject,
+    scope: CallScope,
+    command: ShellCommandLine | null = null,
+  ): Promise<Extract<StepCall, { kind: "refused" }> | null> {
+    const denial = await this.#denial(name, JSON.stringify(input), command, scope.turn);
+    if (denial !== null) {
+      this.#recordDenial(name, scope, denial);
+      return { kind: "refused", reason: denial.text };
+    }
+    // A hook may take its time; what was stopped meanwhile is not begun.
+    const stopped = this.#services.hooks !== null && scope.signal.aborted;
+    return stopped ? { kind: "refused", reason: STOPPED } : null;
   }
 
   /** The gates before every run (spec components 8.3), for calls of the model and steps of plans alike. */

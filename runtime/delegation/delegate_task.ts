@@ -5,7 +5,7 @@
  * @module
  */
 import { stringify } from "yaml";
-import { bareHalf } from "../../artifact/artifact_name.ts";
+import { bareHalf, versionProblem } from "../../artifact/artifact_name.ts";
 import type { JsonObject } from "../../base/json_value.ts";
 
 /** Name of the tool; reserved, whether or not a capsule has it. */
@@ -74,7 +74,10 @@ export interface DelegateTaskCall {
 export function readDelegateTaskCall(input: JsonObject, { allow }: DelegateTaskGrant): DelegateTaskCall | string {
   const { capsule, version, task } = input;
   if (typeof capsule !== "string") return "capsule: must be the name of a sub-capsule";
-  if (typeof version !== "string" || version === "") return "version: must be an exact version";
+  if (typeof version !== "string") return "version: must be an exact version";
+  // What is none is refused here: the trace of every call that goes further has a line with it.
+  const problem = versionProblem(version);
+  if (problem !== null) return `version: must be an exact version; ${problem}`;
   if (typeof task !== "string" || task.trim() === "") return "task: must be the text the sub-capsule is told";
   const entry = allow.find((name) => bareHalf(name) === capsule);
   return entry === undefined

@@ -61,7 +61,7 @@ export async function launchChild(session: DelegatingSession, launch: ChildLaunc
   try {
     process = start(session, launch, { grant, prepared, delegationId });
   } catch (cause) {
-    removeFolder(prepared.workdir);
+    await removeFolder(prepared.workdir);
     return failed(`${launch.capsule} could not be started: ${told(cause)}`);
   }
   const ready = await readiness(process, launch, session.bounds.childLaunch);

@@ -63,6 +63,8 @@ interface Delegation {
   readonly origin: Origin;
   readonly child: ChildProcess;
   state: DelegationState;
+  /** Its completion was received, and its record is there. */
+  reported: boolean;
   outcome: Outcome | null;
   /** For its block; `null` before the end and once it was delivered. */
   report: OutcomeReport | null;
@@ -71,6 +73,9 @@ interface Delegation {
   readonly timers: Set<ReturnType<typeof setTimeout>>;
   readonly settled: PromiseWithResolvers<void>;
 }
+
+/** Most completions of tasks that are over of which a session knows that it received them. */
+const MAX_RECEIVED = 65_536;
 
 /** Longest delay of a timer, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -99,6 +104,8 @@ export interface StepDelegation {
 export class SessionDelegations implements HandedOffWork {
   readonly #services: DelegationServices;
   readonly #delegations = new Map<string, Delegation>();
+  /** Those of tasks that are over whose completion was received: it may come again. The oldest first. */
+  readonly #receivedBefore = new Set<string>();
   /** Called when a delegation of a task that waits has ended. */
   readonly #waits = new Map<string, () => void>();
   /** Of canceled tasks: what ran when they were. */
@@ -124,15 +131,21 @@ export class SessionDelegations implements HandedOffWork {
   /** A completion arrived at the door. */
   receive(delegationId: string): Receipt {
     const delegation = this.#delegations.get(delegationId);
-    if (delegation === undefined) return "not-awaited";
-    const before = delegation.state;
-    const { state, receipt } = receive(before);
+    if (delegation === undefined) return this.#receivedBefore.has(delegationId) ? "received" : "not-awaited";
+    const { state, receipt } = receive(delegation.state);
     delegation.state = state;
-    // A child that reported has only its own teardown left.
-    if (state.received && !before.received) {
-      this.#after(delegation, this.#services.bounds.reportedExit, { kind: "lingering" });
-    }
+    if (receipt === "received" && state.phase !== "ended" && !delegation.reported) this.#hearReport(delegation);
     return receipt;
+  }
+
+  /**
+   * A child that reported has only its own teardown left. It writes its record first: without one somebody else spoke for
+   * it, whose word ends no child.
+   */
+  #hearReport(delegation: Delegation): void {
+    if (this.#completionOf(delegation.child).kind === "missing") return;
+    delegation.reported = true;
+    this.#after(delegation, this.#services.bounds.reportedExit, { kind: "lingering" });
   }
 
   /** What a cancel or a stop reports as still running (spec door 10.3). */
@@ -197,8 +210,8 @@ export class SessionDelegations implements HandedOffWork {
     const mine = this.#of(taskId);
     await Promise.all(mine.map(({ settled }) => settled.promise));
     for (const delegation of mine) {
-      delegation.report = null;
       if (delegation.state.cause?.kind === "canceled") this.#record(delegation);
+      this.#leave(delegation);
     }
     this.#canceled.delete(taskId);
   }
@@ -340,6 +353,7 @@ export class SessionDelegations implements HandedOffWork {
       origin,
       child,
       state: STARTING,
+      reported: false,
       outcome: null,
       report: null,
       recorded: false,
@@ -383,6 +397,16 @@ export class SessionDelegations implements HandedOffWork {
     this.#delegations.delete(delegation.child.delegationId);
     for (const timer of delegation.timers) clearTimeout(timer);
     delegation.settled.resolve();
+  }
+
+  /** Nobody asks for an outcome any more: a session that goes on keeps no more of it than its door needs. */
+  #leave({ child: { delegationId }, state }: Delegation): void {
+    this.#delegations.delete(delegationId);
+    if (!state.received) return;
+    this.#receivedBefore.add(delegationId);
+    if (this.#receivedBefore.size <= MAX_RECEIVED) return;
+    const [oldest] = this.#receivedBefore;
+    this.#receivedBefore.delete(oldest!);
   }
 
   #after(delegation: Delegation, delayMs: number, cause: EndCause): void {

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { newId } from "../../base/ids.ts";
 import type { JsonObject } from "../../base/json_value.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
@@ -442,6 +444,20 @@ Deno.test("the watch, the backstop and a child that reported and does not go are
   assert.deepEqual(outcomes(lingering.lines), [["ok", null]]);
 });
 
+Deno.test("a completion that nothing stands behind ends no child; the child's own is heard after it", async () => {
+  await using made = await harness({ bounds: { delegationBackstop: 30_000, reportedExit: 20 } });
+  const child = await made.start();
+  for (let times = 0; times < 3; times++) assert.equal(made.delegations.receive(child.delegationId), "received");
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(child.ends, 0);
+  child.record({}, "the answer");
+  for (let times = 0; times < 3; times++) assert.equal(made.delegations.receive(child.delegationId), "received");
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(child.ends, 1);
+  await child.exit();
+  assert.deepEqual(outcomes(made.lines), [["ok", null]]);
+});
+
 Deno.test("a completion that nothing stands behind is an unknown end", async () => {
   await using made = await harness();
   const child = await made.start();
@@ -487,6 +503,30 @@ Deno.test("a plan's step waits for its child itself: its line is its own, and it
     await made.delegations.startStep({ ...CALL, capsule: "local/worker" }, scope(TASK)),
     { reason: "no depth left" },
   );
+});
+
+Deno.test("a session keeps nothing of the children of tasks that are over, but whose report it received", async () => {
+  await using made = await harness();
+  const gone: WeakRef<TestChild>[] = [];
+  const receipts = new Map<string, string>();
+  const task = async (id: string, reports: boolean) => {
+    const child = await made.start(undefined, id);
+    gone.push(new WeakRef(child));
+    if (reports) made.delegations.receive(child.delegationId);
+    child.record({ delivered: reports });
+    const ended = made.delegations.endTask(id, reports ? { kind: "no-turn" } : { kind: "canceled" });
+    await child.exit();
+    await ended;
+    receipts.set(child.delegationId, reports ? "received" : "not-awaited");
+  };
+  for (const index of [0, 1, 2, 3]) await task(`tsk_${index}`, index % 2 === 0);
+  // The harness holds the last one.
+  await made.start();
+  await settled();
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  assert.deepEqual(gone.map((child) => child.deref()), [undefined, undefined, undefined, undefined]);
+  for (const [id, receipt] of receipts) assert.equal(made.delegations.receive(id), receipt);
 });
 
 Deno.test("the end of a session ends every child of it", async () => {

@@ -65,7 +65,7 @@ async function copy(request: SnapshotRequest): Promise<SnapshotReport> {
     });
     return { source, ...copied, ...skipped.report() };
   } catch (cause) {
-    removeFolder(target);
+    await removeFolder(target);
     throw snapshotFailure(request, cause);
   }
 }
@@ -84,11 +84,11 @@ function snapshotFailure({ child, maxBytes }: SnapshotRequest, cause: unknown): 
 }
 
 /** Removes the folder of a child that never came to be. What can't be removed goes with the session's records. */
-export function removeFolder(path: string): void {
+export async function removeFolder(path: string): Promise<void> {
   const slash = path.lastIndexOf("/");
   try {
     using parent = RootedDir.open(path.slice(0, slash), { symlinks: "refuse" });
-    parent.removeAll(path.slice(slash + 1));
+    await parent.removeAllInTurns(path.slice(slash + 1));
   } catch {
     // The failure that brought this about is the one to tell.
   }

@@ -13,7 +13,7 @@ async function box(body: (places: { dir: string; source: string; target: string 
   try {
     await body(places);
   } finally {
-    removeFolder(dir);
+    await removeFolder(dir);
   }
 }
 
@@ -244,6 +244,19 @@ Deno.test("given up, or a folder that is not there: nothing is left", async () =
     assert.throws(() => Deno.lstatSync(target), Deno.errors.NotFound);
   });
 });
+
+Deno.test("what was copied of a large folder is removed while other work goes on", () =>
+  box(async ({ source, target }) => {
+    await run('cd "$1"; seq 8000 | xargs touch', source);
+    let turns = 0;
+    const others = setInterval(() => turns++, 1);
+    await snapshot({ source, target });
+    turns = 0;
+    await removeFolder(target);
+    clearInterval(others);
+    assert.throws(() => Deno.lstatSync(target), Deno.errors.NotFound);
+    assert.ok(turns > 2, `${turns}`);
+  }));
 
 Deno.test("a disk that is full fails the copy, and leaves the disk as it was", async () => {
   await box(async ({ source }) => {

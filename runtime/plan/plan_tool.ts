@@ -31,7 +31,7 @@ export interface PlanServices {
   /** The runtime directory: plans are filed in its `plans/`. */
   readonly runtimeDir: RootedDir;
   readonly trace: TraceWriter;
-  readonly dispatcher: Pick<ToolDispatcher, "dispatchStep">;
+  readonly dispatcher: Pick<ToolDispatcher, "dispatchStep" | "decideStep">;
   /** A command line, the binary first, as something to dispatch. */
   readonly command: (words: readonly [string, ...string[]], line: string) => ResolvedTool;
   readonly capsules: CapsuleSteps;
@@ -48,6 +48,9 @@ interface ReportedStep {
   readonly output: string | null;
   readonly error: string | null;
 }
+
+/** The call that a `capsule` step is to the policy hooks: what they keep the model from delegating, no plan delegates. */
+const DELEGATE_TASK = "delegate-task";
 
 /** Name that a report gives what failed before any step did. */
 const THE_PLAN = "plan";
@@ -155,6 +158,10 @@ export class PlanTool {
       }
       case "capsule":
         try {
+          // Without this a plan would hand over what a policy keeps the model from handing over.
+          const input = { capsule: work.capsule, task: work.objective };
+          const refused = await dispatcher.decideStep(DELEGATE_TASK, input, scope);
+          if (refused !== null) return endOfCall(refused);
           return await capsules.run(work.capsule, work.objective, scope);
         } catch (cause) {
           if (!failsTheCallAlone(cause)) throw cause;

@@ -715,7 +715,10 @@ class AgentSession {
         }),
         runtimeDir: this.#directories.runtime,
         trace: this.#trace,
-        dispatcher: { dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope) },
+        dispatcher: {
+          dispatchStep: (step, scope) => this.#dispatcher.dispatchStep(step, scope),
+          decideStep: (name, input, scope) => this.#dispatcher.decideStep(name, input, scope),
+        },
         command: (words, line) => tools().command(words[0], words.slice(1), line),
         capsules: await this.#capsuleSteps(),
         waiting: (taskId, wait) => this.#registry.waitIn(taskId, "plan", wait),

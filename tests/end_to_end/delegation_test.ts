@@ -7,7 +7,16 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
 import { capsule, type CapsuleBlocks, shownResults, toolEntry } from "../support/agent_project.ts";
-import { delegate, delegates, delegating, delegationWorld, VERSION, worker } from "../support/delegation_world.ts";
+import {
+  delegate,
+  delegates,
+  delegating,
+  delegationWorld,
+  installCapsule,
+  VERSION,
+  worker,
+} from "../support/delegation_world.ts";
+import { murCommand, sandbox } from "../support/mur_process.ts";
 
 const says = (text: string, delayMs = 0): JsonObject => ({ turns: [{ delayMs, text }] });
 
@@ -134,6 +143,46 @@ Deno.test("what the daemon refuses is one plain sentence, a failed call, and not
   assert.deepEqual(lines, [["refused", true, true], ["refused", true, true], ["ok", false, false]]);
   assert.equal(run.events("delegation_start").length, 1);
   assert.equal([...Deno.readDirSync(`${run.records}/children`)].length, 1);
+});
+
+Deno.test("a capsule that is replaced between its approval and its launch does not run", async () => {
+  const allow = { env: { allow: ["DENO_DIR"] } };
+  await using world = await delegationWorld(
+    capsule(delegating(["local/worker"], { name: "boss", capabilities: allow, trace: { capture: "content" } })),
+    [worker("worker", { capabilities: allow })],
+  );
+  await using elsewhere = await sandbox();
+  await installCapsule(elsewhere.home, worker("worker", { capabilities: { ...allow, shell: { allow: ["sh"] } } }));
+  const stored = (home: string) => `${home}/.murmur/artifacts/worker/${VERSION}`;
+  // The last moment there is: the parent has read what was approved, and its child has read nothing.
+  const binary = `${world.project.root}/swapping-mur`;
+  const launched = `${world.project.root}/launched`;
+  const command = murCommand([]).map((word) => `'${word}'`).join(" ");
+  await Deno.writeTextFile(
+    binary,
+    `#!/bin/sh\ncp ${stored(elsewhere.home)}/* ${stored(world.project.home)}/ || exit 9\n` +
+      `echo "$*" > ${launched}\nexec ${command} "$@"\n`,
+    { mode: 0o755 },
+  );
+  const denoDir = Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`;
+  const run = await world.run(delegates(delegate("worker", says("it ran"))), {
+    MURMUR_MUR_BINARY: binary,
+    DENO_DIR: denoDir,
+  });
+  assert.equal(run.status, 0, run.stderr);
+  const [call] = run.events("tool_call");
+  const shown = JSON.parse(String(call!.output).split("\n")[1]!) as JsonObject;
+  assert.deepEqual([shown.status, shown.session_id], ["failed", ""]);
+  assert.match(String(shown.output), /could not be launched: [^]*error\[E-RUN-047\]/);
+  // It was told the hash that was judged, and the store holds another by now.
+  const judged = /--capsule-sha256 ([0-9a-f]{64}) /.exec(await Deno.readTextFile(launched))![1]!;
+  const holds = await Deno.readTextFile(`${stored(world.project.home)}/worker-${VERSION}.sha256`);
+  assert.ok(String(shown.output).includes(judged) && String(shown.output).includes(holds.trim().slice(0, 64)));
+  assert.deepEqual(run.events("delegation").map(({ outcome, child_session_id }) => [outcome, child_session_id]), [
+    ["failed", null],
+  ]);
+  assert.equal(run.events("delegation_start").length, 0);
+  assert.equal(await world.liveChildren(run.sessionId!), 0);
 });
 
 Deno.test("a capsule that may not delegate has no such tool, needs no daemon and is told what is missing", async () => {

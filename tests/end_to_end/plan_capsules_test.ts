@@ -6,9 +6,17 @@
  */
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
-import { type AgentRun, capsule, type CapsuleBlocks, shownResults, toolEntry } from "../support/agent_project.ts";
+import {
+  type AgentRun,
+  capsule,
+  type CapsuleBlocks,
+  hookEntry,
+  shownResults,
+  toolEntry,
+} from "../support/agent_project.ts";
 import {
   childProcesses,
+  delegate,
   type DelegationWorld,
   delegationWorld,
   readTrace,
@@ -263,4 +271,65 @@ Deno.test("a canceled task ends its plan within a second wherever a child stands
     if (phase !== "asked") await assertNothingLeft(world, ended, seen);
     else assert.deepEqual(ended.events("delegation_start"), []);
   }
+});
+
+Deno.test("policy hooks judge what a plan does as the same calls of the model, delegations among them", async () => {
+  // By the name of the call: what a plan's text holds is escaped in the event of its submission.
+  const deny = (when: string) => ({ at: "decision", when, answer: { tag: "deny", val: "the policy says so" } });
+  await using world = await delegationWorld(
+    boss(["local/worker"], {
+      artifacts: [
+        toolEntry("probe-tool"),
+        hookEntry("hook-tool", {
+          actions: {
+            "on-tool-call": [
+              deny('"toolName":"probe-tool"'),
+              deny('"toolName":"touch"'),
+              deny('"toolName":"delegate-task"'),
+            ],
+          },
+        }),
+        hookEntry("hook-shell", { actions: { "on-shell": [deny("echo never")] } }),
+      ],
+      capabilities: { shell: { allow: ["sh", "touch"] } },
+    }),
+    [serving("worker")],
+  );
+  const step = (more: JsonObject): JsonObject => ({ id: "x", retries: 2, ...more });
+  const run = await world.run(plans(
+    plan("tool", [step({ tool: "probe-tool", input: { operation: "write", path: "tool", text: "no" } })]),
+    plan("call", [step({ shell: "touch call" })]),
+    plan("command", [step({ shell: "sh -c 'echo never > shell'" })]),
+    plan("capsule", [step({ capsule: "worker", input: says("no") })]),
+    plan("reference", [
+      { id: "task", shell: "sh -c 'echo go'" },
+      step({ capsule: "local/worker", input: { objective: "$task.output" }, depends_on: ["task"] }),
+    ]),
+    delegate("worker", "no"),
+  ));
+  assert.equal(run.status, 0, run.stderr);
+  const results = [...shownResults(run)];
+  const refused = (target: string, hook: string) =>
+    `the call of '${target}' was refused by hook '${hook}': the policy says so\n` +
+    "It was not made. The same call is refused again unless it is changed.";
+  const delegation = refused("delegate-task", "hook-tool");
+  assert.deepEqual(results.pop(), { text: delegation, error: true });
+  const ends = results.map(({ text }) => (JSON.parse(text.split("\n")[1]!) as Report).steps.at(-1)!);
+  assert.deepEqual(ends.map(({ step_id, status, error }) => [step_id, status, error]), [
+    ["x", "failed", refused("probe-tool", "hook-tool")],
+    ["x", "failed", refused("touch", "hook-tool")],
+    ["x", "failed", refused("sh", "hook-shell")],
+    ["x", "failed", delegation],
+    ["x", "failed", delegation],
+  ]);
+  // Asked once for each: a refusal is not tried again.
+  assert.deepEqual(run.events("call_denied").map(({ event, target }) => `${event} ${target}`), [
+    "on-tool-call probe-tool",
+    "on-tool-call touch",
+    "on-shell sh",
+    ...Array.from({ length: 3 }, () => "on-tool-call delegate-task"),
+  ]);
+  assert.deepEqual(outcomes(run), []);
+  assert.deepEqual([...Deno.readDirSync(`${world.project.project}/workdir/${run.sessionId}`)], []);
+  await assertNothingLeft(world, run);
 });

@@ -79,7 +79,7 @@ export interface DelegationWorld extends AsyncDisposable {
 }
 
 /** Installs a capsule into the home of a project, as `mur install -g` of its archive would. */
-async function installCapsule(home: string, manifest: JsonObject): Promise<void> {
+export async function installCapsule(home: string, manifest: JsonObject): Promise<void> {
   const packed = { ...manifest, runtime: "capsule", execution: "static" };
   const bytes = await writeZip([
     { name: "murmur.yaml", bytes: new TextEncoder().encode(JSON.stringify(packed)) },

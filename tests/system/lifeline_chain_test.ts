@@ -59,8 +59,9 @@ async function chain(body: (chain: Chain) => Promise<void>): Promise<void> {
         links.push({ pid, sessionId: session_id, records: records_dir });
         next = records.find(({ spawned_by }) => spawned_by === session_id);
       }
-      return links.length === LEVELS &&
-        readTrace(links[LEVELS - 1]!.records).some(({ event_type }) => event_type === "task_start");
+      // Each link above knows that the one below took its task: before that a killed child is a launch that failed.
+      return links.length === LEVELS && events(links[LEVELS - 1]!).includes("task_start") &&
+        links.slice(0, -1).every((above) => events(above).includes("tool_call"));
     }, BOUND_MS);
     processes = processesBelow(root.pid);
     await body({ world, links, processes });
