@@ -82,7 +82,7 @@ Deno.test("explaining refuses what no launch could mend, reports the rest, and n
     ],
     [capsule({ capabilities: { network: { allow: ["a b"] } } }), [], null, /E-CAP-001/],
     [capsule({ artifacts: [toolEntry("not-installed")] }), [], null, /^/],
-    [capsule({ capabilities: { plan: { submit: true } } }), [], null, /E-MAN-003/],
+    [capsule({ capabilities: { install: { tool: ["*"] } } }), [], null, /E-MAN-003/],
     [capsule({ artifacts: [toolEntry("probe-tool", { config: [] })] }), [], "E-CAP-010", /^/],
     [capsule({ capabilities: { env: { allow: ["AWS_KEY"] } } }), [], "E-CAP-016", /^/],
     [capsule(), ["--lifecycle-after-task", "x"], "E-IO-003", /^/],
