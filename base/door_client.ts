@@ -51,10 +51,13 @@ export type StreamAnswer =
 export class DoorRefusal extends Error {
   override readonly name = "DoorRefusal";
   readonly status: number;
+  /** Whether another token could be let through: a path that a plane refuses stays refused. */
+  readonly byToken: boolean;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, byToken = status === 401) {
     super(message);
     this.status = status;
+    this.byToken = byToken;
   }
 }
 
@@ -263,7 +266,7 @@ export class DoorClient {
 
   async #read(response: PlainResponse, maxBytes: number): Promise<string> {
     const text = await response.text(maxBytes);
-    if (response.status !== 200) throw new DoorRefusal(response.status, refusalText(response.status, text));
+    if (response.status !== 200) throw refusalOf(response.status, text);
     return text;
   }
 
@@ -274,17 +277,19 @@ export class DoorClient {
   }
 }
 
-/** What a refusal's body says: `{"error", "message"}` (spec door 3.3), or nothing. */
-function refusalText(status: number, body: string): string {
+/** A refusal as its body tells it: `{"error", "message"}` (spec door 3.3), or nothing. */
+function refusalOf(status: number, body: string): DoorRefusal {
   try {
     const value: unknown = JSON.parse(body);
     if (isJsonObject(value) && typeof value.error === "string") {
-      return doorWords(`${status} ${value.error}${typeof value.message === "string" ? `: ${value.message}` : ""}`);
+      const { error, message } = value;
+      const words = doorWords(`${status} ${error}${typeof message === "string" ? `: ${message}` : ""}`);
+      return new DoorRefusal(status, words, status === 401 || error === "insufficient_scope");
     }
   } catch {
     // A body of somebody else's making says nothing to us.
   }
-  return String(status);
+  return new DoorRefusal(status, String(status));
 }
 
 /** Why a door could not be talked to, in a few words. */

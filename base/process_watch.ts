@@ -13,8 +13,11 @@ export interface NotedProcess {
   readonly start: string;
 }
 
-/** Processes that are watched by descriptor; further ones are looked at one by one, so that descriptors do not run out. */
+/** Most processes that are watched by descriptor; further ones are looked at one by one. */
 const MAX_DESCRIPTORS = 1_024;
+
+/** Part of this process's descriptors that is taken for watching: the others are for its connections and files. */
+const SHARE_OF_DESCRIPTORS = 4;
 
 /** Events to wait for: readable. */
 const POLL_IN = 1;
@@ -22,6 +25,7 @@ const POLL_IN = 1;
 /** Watches processes, each under a key of the caller's. */
 export class ProcessWatch implements Disposable {
   readonly #libc: Libc | null;
+  readonly #maxDescriptors: number;
   readonly #noted = new Map<string, NotedProcess>();
   /** Descriptors of processes that were the noted ones when they were opened. */
   readonly #descriptors = new Map<string, number>();
@@ -33,6 +37,7 @@ export class ProcessWatch implements Disposable {
   /** @param useDescriptors False looks at each process on its own. */
   constructor(useDescriptors = Deno.build.os === "linux") {
     this.#libc = useDescriptors ? openLibc() : null;
+    this.#maxDescriptors = this.#libc === null ? 0 : watchableDescriptors(readLimits());
   }
 
   /** Watches a process; one that was watched under the key is forgotten. */
@@ -98,7 +103,7 @@ export class ProcessWatch implements Disposable {
 
   /** A descriptor of the very process that was noted; `null` when there is none to be had. */
   #open({ pid, start }: NotedProcess): number | null {
-    if (this.#libc === null || this.#descriptors.size >= MAX_DESCRIPTORS) return null;
+    if (this.#libc === null || this.#descriptors.size >= this.#maxDescriptors) return null;
     if (!Number.isSafeInteger(pid) || pid <= 0 || pid > 0x7fff_ffff) return null;
     const descriptor = this.#libc.pidfdOpen(pid);
     if (descriptor < 0) return null;
@@ -106,6 +111,26 @@ export class ProcessWatch implements Disposable {
     if (readProcess(pid, start).state === "same") return descriptor;
     this.#libc.close(descriptor);
     return null;
+  }
+}
+
+/**
+ * How many processes may be watched by descriptor.
+ *
+ * @param limits Text of `/proc/self/limits`, empty when it cannot be read.
+ */
+export function watchableDescriptors(limits: string): number {
+  const limit = /^Max open files +(\d+)/m.exec(limits);
+  return limit === null
+    ? MAX_DESCRIPTORS
+    : Math.min(MAX_DESCRIPTORS, Math.floor(Number(limit[1]) / SHARE_OF_DESCRIPTORS));
+}
+
+function readLimits(): string {
+  try {
+    return Deno.readTextFileSync("/proc/self/limits");
+  } catch {
+    return "";
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { startToken } from "./process_identity.ts";
-import { type NotedProcess, ProcessWatch } from "./process_watch.ts";
+import { type NotedProcess, ProcessWatch, watchableDescriptors } from "./process_watch.ts";
 
 function sleeper(): { readonly child: Deno.ChildProcess; readonly noted: NotedProcess } {
   const child = new Deno.Command("sleep", { args: ["60"], stdin: "null", stdout: "null", stderr: "null" }).spawn();
@@ -94,4 +94,15 @@ Deno.test("more processes than descriptors are meant for are watched all the sam
   assert.deepEqual(watch.gone(), []);
   await kill(one);
   assert.equal(watch.gone().length, 1_100);
+});
+
+Deno.test("watching takes a part of the descriptors there are", () => {
+  const limits = (soft: string) => `Limit  Soft Limit  Hard Limit\nMax open files            ${soft}  4096  files \n`;
+  assert.deepEqual(["256", "1024", "1048576", "unlimited"].map((soft) => watchableDescriptors(limits(soft))), [
+    64,
+    256,
+    1_024,
+    1_024,
+  ]);
+  assert.equal(watchableDescriptors(""), 1_024);
 });

@@ -668,15 +668,19 @@ export class RootedDir implements Disposable {
 
   /** Entries in the order of the file system. A name that is not UTF-8 is left out, as no path could name it. */
   readDir(path = "."): RootedEntry[] {
+    return [...this.entries(path)];
+  }
+
+  /** The same one by one, for directories that may have any number: it is open until the last was taken, or the loop left. */
+  *entries(path = "."): Generator<RootedEntry, void, undefined> {
     const fd = this.#resolve(path, O.RDONLY | O.DIRECTORY | O.NONBLOCK, 0, "list");
-    const entries: RootedEntry[] = [];
     const buffer = new Uint8Array(32_768);
     try {
       this.#refuseHidden(fd, path);
       for (;;) {
         const block = this.#c.getdents(fd, buffer);
         if (typeof block === "number") throw RootedError.fromResult(block, "list", path);
-        if (block.length === 0) return entries;
+        if (block.length === 0) return;
         for (const { name: raw, ino, kind: told } of block) {
           let name: string;
           try {
@@ -689,7 +693,7 @@ export class RootedDir implements Disposable {
             const stat = this.#c.statx(fd, encode(name, "list"), AT_SYMLINK_NOFOLLOW);
             if (typeof stat !== "number") kind = stat.kind;
           }
-          entries.push({ name, kind, ino });
+          yield { name, kind, ino };
         }
       }
     } finally {

@@ -136,6 +136,8 @@ export interface RunningDirectory {
   readonly older: readonly OlderRunningRecord[];
   /** Names of files that are no records. */
   readonly unreadable: readonly string[];
+  /** Names of files that are there and could not be opened: what they hold is not known. */
+  readonly unopened: readonly string[];
   /** Ids of sessions with a control token. */
   readonly controlTokens: ReadonlySet<string>;
 }
@@ -165,6 +167,7 @@ function read(dir: string): RunningDirectory {
   const records: RunningRecord[] = [];
   const older: OlderRunningRecord[] = [];
   const unreadable: string[] = [];
+  const unopened: string[] = [];
   const controlTokens = new Set<string>();
   for (const { name, isFile } of Deno.readDirSync(dir)) {
     if (name.endsWith(CONTROL_SUFFIX)) controlTokens.add(name.slice(0, -CONTROL_SUFFIX.length));
@@ -174,8 +177,9 @@ function read(dir: string): RunningDirectory {
       // A link is no record, and a pipe would be waited for.
       const path = `${dir}/${name}`;
       if (isFile && Deno.lstatSync(path).size <= MAX_RECORD_BYTES) text = Deno.readTextFileSync(path);
-    } catch {
-      // Its session has just ended; or it cannot be read now, which does not make it a file that holds no record.
+    } catch (error) {
+      // When it is not there, its session has just ended.
+      if (!(error instanceof Deno.errors.NotFound)) unopened.push(name);
       continue;
     }
     const parsed: ParsedRunningRecord = text === null ? { kind: "unreadable" } : parseRunningRecord(text);
@@ -188,7 +192,7 @@ function read(dir: string): RunningDirectory {
     a.session_id < b.session_id ? 1 : a.session_id > b.session_id ? -1 : 0;
   records.sort(descending);
   older.sort(descending);
-  return { records, older, unreadable: unreadable.sort(), controlTokens };
+  return { records, older, unreadable: unreadable.sort(), unopened, controlTokens };
 }
 
 /**
@@ -226,7 +230,7 @@ export function peekRunningDirectory(dir: string): RunningDirectory {
     return read(dir);
   } catch (cause) {
     if (cause instanceof Deno.errors.NotFound) {
-      return { records: [], older: [], unreadable: [], controlTokens: new Set() };
+      return { records: [], older: [], unreadable: [], unopened: [], controlTokens: new Set() };
     }
     throw new MurError("E-RUN-028", `the running-capsule records in ${dir} cannot be read: ${reasonOf(cause)}`, {
       cause,

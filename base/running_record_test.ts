@@ -86,7 +86,13 @@ Deno.test(
   "the directory is listed newest first, cleaned by commands and left alone by a peek",
   inTempDir((home) => {
     const dir = `${home}/.murmur/running`;
-    assert.deepEqual(peekRunningDirectory(dir), { records: [], older: [], unreadable: [], controlTokens: new Set() });
+    assert.deepEqual(peekRunningDirectory(dir), {
+      records: [],
+      older: [],
+      unreadable: [],
+      unopened: [],
+      controlTokens: new Set(),
+    });
     assert.throws(() => Deno.statSync(dir));
     const first = record();
     const second = record();
@@ -146,7 +152,8 @@ Deno.test({
     const [open, closed] = [record(), record()];
     for (const each of [open, closed]) writeRunningRecord(dir, each);
     Deno.chmodSync(`${dir}/${closed.session_id}.json`, 0);
-    assert.deepEqual(readRunningDirectory(dir).records, [open]);
+    const { records, unopened } = readRunningDirectory(dir);
+    assert.deepEqual([records, unopened], [[open], [`${closed.session_id}.json`]]);
     Deno.chmodSync(`${dir}/${closed.session_id}.json`, 0o600);
     assert.deepEqual(readRunningDirectory(dir).records, [closed, open]);
   }),

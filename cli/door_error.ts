@@ -14,7 +14,7 @@ import { HttpError } from "../base/http_error.ts";
  */
 export function doorError(error: unknown, door: string): MurError {
   if (error instanceof DoorRefusal) {
-    const hint = error.status === 401 || error.status === 403
+    const hint = error.byToken
       ? "a door with authentication needs its token: with --url from MURMUR_DOOR_TOKEN, by session from its record"
       : error.status === 503
       ? "the door has as many requests in work as it takes; try again"

@@ -165,9 +165,17 @@ function terminalOrPipe({ stdout }: CliContext): Target {
   };
 }
 
-/** A file that appears once all of it is there. */
+/**
+ * A file that appears once all of it is there. Only a file or a link to one gives way to it: a device that was replaced, such
+ * as `/dev/null`, would be lost to the whole machine.
+ */
 function fileTarget({ cwd }: CliContext, output: string): Target {
   const path = absolutePath(cwd, output);
+  if (!isFileOrNothing(path)) {
+    throw new MurError("E-IO-003", `${output} is there and no file`, {
+      hint: "name a file, or leave -o out and send stdout there",
+    });
+  }
   const directory = RootedDir.open(parentDirectory(path));
   let file: StagedFile;
   try {
@@ -184,4 +192,13 @@ function fileTarget({ cwd }: CliContext, output: string): Target {
       directory.close();
     },
   };
+}
+
+function isFileOrNothing(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    // Whatever else is wrong with it shows when it is written.
+    return true;
+  }
 }

@@ -7,6 +7,7 @@ import { testContext, withTempDir } from "../tests/support/cli_context.ts";
 import { type ExportFolder, exportFolder } from "../tests/support/export_folder.ts";
 import { openLocalDoor } from "../tests/support/local_door.ts";
 import { main } from "./main.ts";
+import { printTable } from "./text_table.ts";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
@@ -120,14 +121,36 @@ Deno.test("what the plane refuses is told with its code; nothing is written", ()
       assert.deepEqual([status, shown], [1, ""]);
       assert.match(err, /^error\[E-IO-003\]: the door of ses_[0-9a-f]+ answered /);
       assert.match(err, error);
+      // No token would help.
+      assert.doesNotMatch(err, /hint:/);
     }
     assert.deepEqual([...Deno.readDirSync(directory)].map(({ name }) => name), [".murmur"]);
     Deno.writeTextFileSync(`${out}/f`, "x");
     assert.match((await run("@1", "f", "-o", "no/such/folder")).err, /^error\[E-IO-001\]/);
+    // What is no file is left alone, be it behind a link: a device that gave way would be lost to everybody.
+    Deno.mkdirSync(`${directory}/folder`);
+    Deno.symlinkSync("folder", `${directory}/link`);
+    using _socket = Deno.listen({ transport: "unix", path: `${directory}/socket` });
+    for (const output of ["folder", "link", "socket", "/dev/null"]) {
+      const { status, err } = await run("@1", "f", "-o", output);
+      assert.deepEqual([status, err.includes(`error[E-IO-003]: ${output} is there and no file`)], [1, true], err);
+    }
+    assert.ok(Deno.statSync("/dev/null").isCharDevice);
+    Deno.symlinkSync("file", `${directory}/to-file`);
+    Deno.writeTextFileSync(`${directory}/file`, "kept");
+    assert.equal((await run("@1", "f", "-o", "to-file")).status, 0);
+    assert.deepEqual(["file", "to-file"].map((name) => Deno.readTextFileSync(`${directory}/${name}`)), ["kept", "x"]);
     assert.equal((await run("@1", "-o", "copy")).status, 2);
     assert.equal((await run("@1", "f", "--json")).status, 2);
     assert.match((await run("@7")).err, /^error\[E-RUN-022\]/);
   }));
+
+Deno.test("a listing of any length makes a table", () => {
+  let lines = 0;
+  const output = { line: () => ++lines > 0 };
+  printTable(output, ["PATH"], Array.from({ length: 150_000 }, (_, index) => [String(index)]));
+  assert.equal(lines, 150_001);
+});
 
 Deno.test("a capsule without the plane says so; an authenticated door is opened with its record's token", async () => {
   await withPlane(async (run) => assert.match((await run("@1")).err, /404 no_resource_plane: /), { declared: false });

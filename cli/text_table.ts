@@ -10,9 +10,13 @@ import type { TextOutput } from "./context.ts";
 const CONTROL = /[\x00-\x1f\x7f-\x9f]/g;
 
 /** Prints a header and rows of as many cells. */
-export function printTable(output: TextOutput, header: readonly string[], rows: readonly (readonly string[])[]): void {
+export function printTable(
+  output: Pick<TextOutput, "line">,
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+): void {
   const lines = [header, ...rows].map((row) => row.map((cell) => cell.replace(CONTROL, " ")));
-  const widths = header.map((_, column) => Math.max(...lines.map((row) => [...row[column]!].length)));
+  const widths = header.map((_, column) => lines.reduce((most, row) => Math.max(most, [...row[column]!].length), 0));
   for (const row of lines) {
     const cells = row.map((cell, column) => `${cell}${" ".repeat(widths[column]! - [...cell].length)}`);
     output.line(cells.join("  ").trimEnd());

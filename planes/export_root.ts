@@ -181,6 +181,8 @@ export function judgeExportRoot(workdir: RootedDir, root: string, field: string,
   const opened = new ExportRoot({ workdir, root, maxBytes: 0, symlinks: "followed-inside" }).open();
   if (opened === null) return;
   if ("folder" in opened) return opened.folder[Symbol.dispose]();
+  // What cannot be opened for another reason may be opened later; until then its requests are told so.
+  if (opened.error !== "outside_root") return;
   throw new MurError("E-CAP-007", `${field} '${root}' leads out of the work folder ${workdir.path}`, {
     hint: "name a folder inside the work folder, or remove the symbolic link that leads out",
     ...(place === undefined ? {} : { place }),

@@ -53,16 +53,19 @@ export function loadHashing(): Promise<Hashing> {
  * Reads one file below an export root.
  *
  * @param path As `judgePath` lets it pass.
+ * @param opening Called before each opening of the file; what it says goes with the bytes of the last one.
  */
 export async function readExported(
   root: ExportRoot,
   path: string,
   admit: Admit,
+  opening: () => void = () => {},
 ): Promise<ReadFile | PlaneRefusal<FileError>> {
   const hashing = await loadHashing();
   for (let admitted = SMALL_FILE_BYTES;;) {
     let wanted = admitted;
     let room: ReturnType<Admit> = true;
+    opening();
     const read = await readOnce(root, path, hashing, (size) => {
       if (size <= admitted) return true;
       wanted = size;

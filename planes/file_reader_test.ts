@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { exportFolder } from "../tests/support/export_folder.ts";
+import { judgeExportRoot } from "./export_root.ts";
 import { type Admit, readExported, type ReadFile } from "./file_reader.ts";
 
 const ADMIT: Admit = () => true;
@@ -93,4 +94,14 @@ Deno.test("what may not be opened is an error of the reader", { ignore: Deno.uid
     error: "io_error",
     message: "the file cannot be read: permission denied",
   });
+  // A root that nobody may enter leads nowhere: no launch is refused for it, but what is asked of it.
+  Deno.chmodSync(folder.out, 0o000);
+  try {
+    const closed = folder.root();
+    judgeExportRoot(closed.options.workdir, "out/", "exports.files.root", undefined);
+    const told = await readExported(closed, "f", ADMIT);
+    assert.equal("error" in told && told.error, "io_error");
+  } finally {
+    Deno.chmodSync(folder.out, 0o700);
+  }
 });

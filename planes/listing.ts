@@ -29,6 +29,15 @@ export interface ListedFile {
 /** What of a file is held at once while it is hashed, in bytes. */
 const PIECE_BYTES = 256 << 10;
 
+/**
+ * Longest listing, in characters of its JSON text: about 400,000 files. Who fills the folder must not fill the memory of the
+ * session, too.
+ */
+const MAX_LENGTH = 64 << 20;
+
+/** What an entry has besides its path, in characters: names, numbers and hash. */
+const ENTRY_LENGTH = 150;
+
 /** How long files are hashed before others have their turn, in milliseconds. */
 const SLICE_MS = 8;
 
@@ -74,10 +83,12 @@ class Slices {
  * Lists a root; one that does not exist is empty.
  *
  * @param budgetMs Longest time it may take; `io_error` after it.
+ * @param maxLength Longest listing, in characters; `io_error` above it.
  */
 export async function listExported(
   root: ExportRoot,
   budgetMs: number,
+  maxLength = MAX_LENGTH,
 ): Promise<readonly ListedFile[] | PlaneRefusal<FileError>> {
   const { createHash } = await loadHashing();
   const opened = root.open();
@@ -88,15 +99,25 @@ export async function listExported(
   const late = refusal("io_error", `the listing took longer than ${Math.round(budgetMs / 1_000)} s`);
   const buffer = new Uint8Array(PIECE_BYTES);
   const files: ListedFile[] = [];
+  let listed = 0;
   const directories = ["."];
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+    if (slices.over && !await slices.next()) return late;
     for (const { name, kind } of entriesOf(folder.directory, directory)) {
+      // An entry that is no file costs time too, and there may be a million of them.
+      if (slices.over && !await slices.next()) return late;
       const path = directory === "." ? name : `${directory}/${name}`;
       if (kind === "directory") directories.push(path);
       if (kind !== "file" && (kind !== "symlink" || root.options.symlinks === "refused")) continue;
-      if (slices.over && !await slices.next()) return late;
       using file = openListed(folder, path, kind === "symlink");
       if (file === null) continue;
+      listed += ENTRY_LENGTH + JSON.stringify(path).length;
+      if (listed > maxLength) {
+        return refusal(
+          "io_error",
+          `the listing is longer than ${maxLength} characters: the folder holds too many files`,
+        );
+      }
       try {
         const { size, mtime } = file.stat();
         const hash = createHash("sha256");
@@ -117,12 +138,12 @@ export async function listExported(
   return files.sort((a, b) => comparePaths(a.path, b.path));
 }
 
-function entriesOf(directory: RootedDir, path: string): ReturnType<RootedDir["readDir"]> {
+/** Entries of a directory, as many as can be read. */
+function* entriesOf(directory: RootedDir, path: string): ReturnType<RootedDir["entries"]> {
   try {
-    return directory.readDir(path);
+    yield* directory.entries(path);
   } catch (error) {
-    if (isRootedError(error)) return [];
-    throw error;
+    if (!isRootedError(error)) throw error;
   }
 }
 

@@ -100,6 +100,34 @@ Deno.test("a file above the limit is listed with its real size and hash; one too
   assert.ok(turns > 5, `others had ${turns} turns meanwhile`);
 });
 
+Deno.test("a listing longer than is held in memory is refused, and lets go of everything", async () => {
+  using folder = exportFolder();
+  Deno.mkdirSync(`${folder.out}/dir`);
+  for (let i = 0; i < 10; i++) Deno.writeTextFileSync(`${folder.out}/dir/\x1b${i}`, "");
+  const open = () => [...Deno.readDirSync("/proc/self/fd")].length;
+  const root = folder.root();
+  const before = open();
+  // Each path is `dir/`, a character that JSON writes with six, a digit and the quotes.
+  const needed = 10 * (150 + 13);
+  assert.equal(files(await listExported(root, 60_000, needed)).length, 10);
+  assert.deepEqual(await listExported(root, 60_000, needed - 1), {
+    error: "io_error",
+    message: `the listing is longer than ${needed - 1} characters: the folder holds too many files`,
+  });
+  assert.equal(open(), before);
+});
+
+Deno.test("what is no file takes time as well: a listing of directories lets others have their turn and gives up in time", async () => {
+  using folder = exportFolder();
+  for (let i = 0; i < 250; i++) Deno.mkdirSync(`${folder.out}/${i}`);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const listed = await listExported(folder.root(), 1);
+  clearInterval(timer);
+  assert.equal("error" in listed && listed.error, "io_error");
+  assert.ok(turns > 0, "nobody else had a turn");
+});
+
 Deno.test("paths are ordered as their UTF-8 bytes are", () => {
   const encoder = new TextEncoder();
   const text = fc.string({ unit: "binary" }).filter((each) => each.isWellFormed());

@@ -88,7 +88,7 @@ export async function answerListing(
   admit: Admit,
 ): Promise<PlaneAnswer<OperatorRecord>> {
   const { root, containment } = plane;
-  const generation = plane.generation();
+  let generation = plane.generation();
   const record = (
     outcome: "ok" | OperatorError,
     reason: string | null,
@@ -109,6 +109,8 @@ export async function answerListing(
   if (method !== "GET") return refused(refusal("method_not_allowed", READ_WITH_GET));
   const turn = await takeTurn();
   if (turn === null) return refused(BUSY);
+  // Tasks may have ended while it waited.
+  generation = plane.generation();
   try {
     const entries = await listExported(root, plane.listingMs);
     if (isRefusal(entries)) return refused(entries);
@@ -140,7 +142,7 @@ export async function answerRead(
   admit: Admit,
 ): Promise<PlaneAnswer<OperatorRecord>> {
   const { root, containment } = plane;
-  const generation = plane.generation();
+  let generation = plane.generation();
   const record = (
     outcome: "ok" | OperatorError,
     reason: string | null,
@@ -163,7 +165,7 @@ export async function answerRead(
   if (encoded === null) return refused(refusal("not_found", `files lie below ${LISTING_PATH}/`));
   const requested = requestedPath(encoded);
   if (isRefusal(requested)) return refused(requested);
-  const file = await readExported(root, requested.path, admit);
+  const file = await readExported(root, requested.path, admit, () => generation = plane.generation());
   if (isRefusal(file)) return refused(file);
   const { bytes, mtimeMs, sha256 } = file;
   return {

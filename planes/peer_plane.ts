@@ -99,7 +99,7 @@ export async function handlePeerRequest(
   admit: Admit = ADMIT_ALL,
 ): Promise<PlaneAnswer<RedeemRecord>> {
   const { containment } = plane;
-  const generation = plane.generation();
+  let generation = plane.generation();
   const token = request.rawPath.slice(PEER_PATH_PREFIX.length);
   const id = handleId(token);
   let path: string | null = null;
@@ -135,7 +135,7 @@ export async function handlePeerRequest(
   if (verified.expired) return refused(expired());
   const outside = judgePath(path);
   if (outside !== null) return refused(outside);
-  const file = await readExported(plane.root, path, admit);
+  const file = await readExported(plane.root, path, admit, () => generation = plane.generation());
   if (isRefusal(file)) return refused(file);
   const { bytes, mtimeMs, sha256 } = file;
   return {

@@ -18,7 +18,7 @@ export interface StartCount {
   readonly read: number;
   /** Records whose capsule is gone. */
   readonly stale: number;
-  /** Files that hold no record, or one of an older format. */
+  /** Files that hold no record, or one of an older format, and those that could not be opened. */
   readonly unreadable: number;
 }
 
@@ -28,12 +28,13 @@ export interface StartCount {
  * @throws {MurError} `E-RUN-028` when the directory cannot be listed; its cause is the system's.
  */
 export function countRunning(dir: string): StartCount {
-  const { records, older, unreadable } = peekRunningDirectory(dir);
+  const { records, older, ...others } = peekRunningDirectory(dir);
+  const unreadable = older.length + others.unreadable.length + others.unopened.length;
   const found = records.filter(({ pid, process_start }) => readProcess(pid, process_start).state !== "gone");
   return {
     found: found.map(({ session_id, pid, process_start }) => ({ session_id, pid, process_start })),
-    read: records.length + older.length + unreadable.length,
+    read: records.length + unreadable,
     stale: records.length - found.length,
-    unreadable: older.length + unreadable.length,
+    unreadable,
   };
 }

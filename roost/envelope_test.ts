@@ -4,7 +4,7 @@ import { installPatternMatches } from "../artifact/install_pattern.ts";
 import { CONTAINMENT_CLASSES } from "../artifact/manifest/capsule_manifest.ts";
 import { parseCapsuleManifest } from "../artifact/manifest/parse_capsule_manifest.ts";
 import { type HttpScheme, networkRuleMatches, parseNetworkRule } from "../artifact/network_rules.ts";
-import { ENVELOPE_AXES, envelopeExcess } from "./envelope.ts";
+import { ENVELOPE_AXES, envelopeExcess, FURTHER_GRANTS } from "./envelope.ts";
 import { type Grants, grantsOf } from "./grants.ts";
 
 /** The grants of a capsule `name` whose manifest has these further lines. */
@@ -83,6 +83,97 @@ Deno.test("state stores are those the artifacts open, named after the capsule wh
   assert.equal(envelopeExcess(grants(tool("{}"), "p"), grants(tool("{ store: p }"), "q")), null);
 });
 
+const hook = (allow: string, lines = "", name = "h") =>
+  grants(
+    `artifacts:\n  - { name: ${name}, version: "1", runtime: hook, capabilities: { network: { allow: [${allow}] } } }\n${lines}`,
+  );
+
+Deno.test("a hook reaches what its parent's capsule or hooks do, and nothing else", () => {
+  const key = "artifacts[].capabilities.network.allow";
+  const net = (allow: string) => `capabilities: { network: { allow: [${allow}] } }\n`;
+  for (
+    const [parent, child, entry] of [
+      [grants(""), hook("x.test"), "x.test"],
+      [grants(net("x.test")), hook("'https://x.test'"), null],
+      [grants(net("'https://x.test'")), hook("x.test"), "x.test"],
+      [hook("x.test"), hook("'x.test:8443'", "", "other"), null],
+      [hook("x.test"), hook("x.test, y.test"), "y.test"],
+      [grants("capabilities: { peer_fetch: { allow: [x.test] } }\n"), hook("x.test"), "x.test"],
+      // The twelve speak first.
+      [grants(""), hook("x.test", net("y.test")), null],
+    ] as const
+  ) {
+    const excess = envelopeExcess(parent, child);
+    if (entry !== null) assert.deepEqual(excess, { key, entry });
+    else assert.notEqual(excess?.key, key);
+  }
+  // What only a hook of the parent reaches, no other part of the child may.
+  assert.deepEqual(envelopeExcess(hook("x.test"), grants(net("x.test"))), {
+    key: "capabilities.network.allow",
+    entry: "x.test",
+  });
+  // A tool is bounded by its capsule, whatever its entry says.
+  const tool =
+    'artifacts:\n  - { name: t, version: "1", runtime: tool, capabilities: { network: { allow: [x.test] } } }\n';
+  assert.equal(envelopeExcess(grants(""), grants(tool)), null);
+  assert.throws(() => hook("'https://x.test/path'"), /E-CAP-001|invalid network/);
+});
+
+Deno.test("directories of the host are those of the parent, by their texts", () => {
+  const python = (runtime: string) =>
+    capabilities(`shell: { allow: [python3, node]${runtime === "" ? "" : `, ${runtime}`} }, containment: sealed`);
+  const reading = (path: string, list: boolean, binary = "python3") =>
+    python(`interpreter_runtime: [{ binary: ${binary}, dirs: [{ path: ${path}, list_dir: ${list} }] }]`);
+  const staged = (path: string) => python(`staged_runtime: [{ binary: python3, source_path: ${path}, pin: "1" }]`);
+  const interpreters = "capabilities.shell.interpreter_runtime";
+  for (
+    const [parent, child, key, entry] of [
+      [python(""), reading("/root/.ssh", false), interpreters, "/root/.ssh"],
+      [reading("/opt/py", true), reading("/opt/py", true), null, ""],
+      [reading("/opt/py", true), reading("/opt/py", false, "node"), null, ""],
+      [reading("/opt/py", false), reading("/opt/py", true), interpreters, "/opt/py"],
+      [reading("/opt/py", true), reading("/opt/py/link", false), interpreters, "/opt/py/link"],
+      [reading("/opt/py", true), reading("/opt/py/../../root", false), interpreters, "/opt/py/../../root"],
+      [reading("/", true), reading("/root", false), interpreters, "/root"],
+      [python(""), staged("/opt/py"), "capabilities.shell.staged_runtime", "/opt/py"],
+      [staged("/opt/py"), staged("/opt/py"), null, ""],
+      [reading("/opt/py", true), staged("/opt/py"), "capabilities.shell.staged_runtime", "/opt/py"],
+      [reading("/opt/py", true), python(""), null, ""],
+    ] as const
+  ) assert.deepEqual(envelopeExcess(parent, child), key === null ? null : { key, entry });
+});
+
+Deno.test("odd spellings of one grant are that grant, and of a wider one the wider", () => {
+  for (
+    const [parent, child, admitted] of [
+      ["network: { allow: [127.0.0.1] }", "network: { allow: ['127.1', '0x7f.1:80', '2130706433'] }", true],
+      ["network: { allow: ['[::1]'] }", "network: { allow: ['[0:0:0:0:0:0:0:1]:80'] }", true],
+      ["network: { allow: [127.0.0.1] }", "network: { allow: ['[::ffff:127.0.0.1]'] }", false],
+      ["network: { allow: [localhost] }", "network: { allow: [127.0.0.1] }", false],
+      ["network: { allow: [127.0.0.1] }", "network: { allow: [localhost] }", false],
+      ["network: { allow: [a.test] }", "network: { allow: [a.test.] }", false],
+      ["network: { allow: [a.test] }", "network: { allow: [b.a.test] }", false],
+      ["network: { allow: ['https://a.test:0443'] }", "network: { allow: ['HTTPS://A.TEST/'] }", true],
+      ["network: { allow: ['https://a.test'] }", "network: { allow: ['a.test:443'] }", false],
+      ["network: { allow: [a.test, a.test] }", "network: { allow: [a.test, a.test, b.test] }", false],
+      ["network: { allow: [münchen.test] }", "network: { allow: [xn--mnchen-3ya.test] }", true],
+      ["filesystem: { scope: src }", "filesystem: { scope: 'src/x/../..' }", false],
+      ["filesystem: { scope: src }", "filesystem: { scope: '' }", false],
+      ["filesystem: { scope: src }", "filesystem: null", false],
+      ["filesystem: { scope: src }", "filesystem: { scope: 'SRC' }", false],
+      ["filesystem: { scope: src }", "filesystem: { scope: 'src\\..' }", false],
+      ["env: { allow: ['*'] }", "env: { allow: [A] }", false],
+      ["env: { allow: [A] }", "env: { allow: ['A '] }", false],
+      ["", "network: null, shell: null, env: null, spawn: null, peer_fetch: null", true],
+      ["containment: scoped", "containment: ''", false],
+    ] as const
+  ) assert.equal(envelopeExcess(capabilities(parent), capabilities(child)) === null, admitted, `${parent} / ${child}`);
+  const twice = "capabilities:\n  shell: { allow: [sh] }\n  shell: { allow: [jq] }\n";
+  assert.throws(() => grants(twice), /written twice/);
+  const byName = grants("x: &x { allow: [a.test] }\ncapabilities: { network: *x }\n");
+  assert.equal(envelopeExcess(capabilities(""), byName)?.entry, "a.test");
+});
+
 Deno.test("a manifest whose entries cannot be read has no grants to compare", () => {
   for (const block of ["network: { allow: ['https://a.test/x'] }", "filesystem: { scope: ../x }"]) {
     assert.throws(() => capabilities(block), /E-CAP|invalid/, block);
@@ -120,6 +211,9 @@ Deno.test("every axis refuses by itself what it is for, and the first of several
     stateStores: ["st"],
     installSkill: ["*"],
     installTool: ["*"],
+    hookNetwork: [parseNetworkRule("h.test")],
+    interpreterRuntime: [{ path: "/opt/i", list: false }],
+    stagedRuntime: [{ path: "/opt/s", list: true }],
   };
   const members: (keyof Grants)[] = [
     "network",
@@ -134,10 +228,15 @@ Deno.test("every axis refuses by itself what it is for, and the first of several
     "installSkill",
     "installTool",
     "containment",
+    "hookNetwork",
+    "interpreterRuntime",
+    "stagedRuntime",
   ];
+  const axes = [...ENVELOPE_AXES, ...FURTHER_GRANTS];
+  assert.equal(axes.length, members.length);
   let asking: Grants = child;
   for (const [index, member] of members.entries()) {
-    assert.equal(envelopeExcess(parent, asking)?.key, ENVELOPE_AXES[index]!.key);
+    assert.equal(envelopeExcess(parent, asking)?.key, axes[index]!.key);
     // Taken back to what the parent holds, this axis is content.
     asking = { ...asking, [member]: parent[member] };
   }
@@ -156,6 +255,10 @@ const rules = fc.array(
 );
 const some = <T>(...values: T[]) => fc.uniqueArray(fc.constantFrom(...values), { maxLength: 3 });
 const PATTERNS = ["*", "a*", "ab*", "ab", "a/*", "a/b*", "a/bc", "b-*", "b-c"];
+const hostDirectories = fc.array(
+  fc.record({ path: fc.constantFrom("/opt", "/opt/x", "/srv"), list: fc.boolean() }, { noNullPrototype: true }),
+  { maxLength: 2 },
+);
 const arbitraryGrants: fc.Arbitrary<Grants> = fc.record({
   network: rules,
   unixSockets: fc.boolean(),
@@ -169,12 +272,17 @@ const arbitraryGrants: fc.Arbitrary<Grants> = fc.record({
   installSkill: some(...PATTERNS),
   installTool: some(...PATTERNS),
   containment: fc.constantFrom(...CONTAINMENT_CLASSES),
+  hookNetwork: rules,
+  interpreterRuntime: hostDirectories,
+  stagedRuntime: hostDirectories,
 }, { noNullPrototype: true });
 
 /** Everything a capsule with these grants may do, of what there is to do in this small world. */
 function acts(grants: Grants): Set<string> {
   const acts = new Set<string>();
-  for (const [list, rules] of [["network", grants.network], ["peer", grants.peerFetch]] as const) {
+  // A hook that reaches what its capsule reaches adds nothing.
+  const hooks = [...grants.network, ...grants.hookNetwork];
+  for (const [list, rules] of [["network", grants.network], ["peer", grants.peerFetch], ["hook", hooks]] as const) {
     for (const scheme of ["http", "https"] as HttpScheme[]) {
       for (const host of HOSTS) {
         for (const port of [1, 80, 443, 8080]) {
@@ -183,6 +291,12 @@ function acts(grants: Grants): Set<string> {
           }
         }
       }
+    }
+  }
+  for (const list of ["interpreterRuntime", "stagedRuntime"] as const) {
+    for (const { path, list: listing } of grants[list]) {
+      acts.add(`${list} read ${path}`);
+      if (listing) acts.add(`${list} list ${path}`);
     }
   }
   if (grants.unixSockets) acts.add("unix sockets");
@@ -208,7 +322,7 @@ function acts(grants: Grants): Set<string> {
 Deno.test("whom the envelope admits may do nothing that its parent may not, down any chain", () => {
   let admitted = 0;
   fc.assert(
-    fc.property(arbitraryGrants, arbitraryGrants, fc.nat(4_095), (parent, wanted, taken) => {
+    fc.property(arbitraryGrants, arbitraryGrants, fc.nat(32_767), (parent, wanted, taken) => {
       // Children that take some axes from their parent: two at random hardly ever fit.
       const keys = Object.keys(parent) as (keyof Grants)[];
       const child = Object.fromEntries(
@@ -228,19 +342,26 @@ Deno.test("whom the envelope admits may do nothing that its parent may not, down
 
 Deno.test("the envelope is transitive: a grandchild fits into whoever its parent fits into", () => {
   fc.assert(
-    fc.property(arbitraryGrants, arbitraryGrants, arbitraryGrants, fc.nat(4_095), fc.nat(4_095), (a, b, c, ab, bc) => {
-      const mix = (parent: Grants, child: Grants, taken: number) =>
-        Object.fromEntries(
-          (Object.keys(parent) as (keyof Grants)[])
-            .map((key, index) => [key, (taken >> index & 1) === 1 ? parent[key] : child[key]]),
-        ) as unknown as Grants;
-      const middle = mix(a, b, ab | 0xfc0);
-      const last = mix(middle, c, bc | 0xfc0);
-      if (envelopeExcess(a, middle) === null && envelopeExcess(middle, last) === null) {
-        assert.equal(envelopeExcess(a, last), null);
-      }
-      assert.equal(envelopeExcess(a, { ...a }), null);
-    }),
+    fc.property(
+      arbitraryGrants,
+      arbitraryGrants,
+      arbitraryGrants,
+      fc.nat(32_767),
+      fc.nat(32_767),
+      (a, b, c, ab, bc) => {
+        const mix = (parent: Grants, child: Grants, taken: number) =>
+          Object.fromEntries(
+            (Object.keys(parent) as (keyof Grants)[])
+              .map((key, index) => [key, (taken >> index & 1) === 1 ? parent[key] : child[key]]),
+          ) as unknown as Grants;
+        const middle = mix(a, b, ab | 0x7fc0);
+        const last = mix(middle, c, bc | 0x7fc0);
+        if (envelopeExcess(a, middle) === null && envelopeExcess(middle, last) === null) {
+          assert.equal(envelopeExcess(a, last), null);
+        }
+        assert.equal(envelopeExcess(a, { ...a }), null);
+      },
+    ),
     { numRuns: 1_500 },
   );
 });

@@ -6,10 +6,18 @@
  */
 import { artifactStateStore, judgeScopes, judgeStateStores, lowerCapabilities } from "../artifact/capability_policy.ts";
 import type { CapsuleManifest, ContainmentClass } from "../artifact/manifest/capsule_manifest.ts";
-import type { NetworkRule } from "../artifact/network_rules.ts";
+import { type NetworkRule, parseNetworkRule } from "../artifact/network_rules.ts";
 import { normalWorkdirPath } from "../artifact/workdir_path.ts";
 
-/** The twelve axes. Lists are in the order of the manifest. */
+/** A directory of the host that commands may read. */
+export interface HostDirectory {
+  /** As written: what it leads to is known where the command runs. */
+  readonly path: string;
+  /** Whether they may list it, beside reading what they know the name of. */
+  readonly list: boolean;
+}
+
+/** The twelve axes, and what a manifest grants beside them. Lists are in the order of the manifest. */
 export interface Grants {
   readonly network: readonly NetworkRule[];
   readonly unixSockets: boolean;
@@ -26,6 +34,12 @@ export interface Grants {
   readonly installSkill: readonly string[];
   readonly installTool: readonly string[];
   readonly containment: ContainmentClass;
+  /** What hooks may reach: their entries are bounded by nothing else of the manifest (spec manifest 8.6). */
+  readonly hookNetwork: readonly NetworkRule[];
+  /** `shell.interpreter_runtime`. */
+  readonly interpreterRuntime: readonly HostDirectory[];
+  /** `shell.staged_runtime`. */
+  readonly stagedRuntime: readonly HostDirectory[];
 }
 
 /**
@@ -51,5 +65,12 @@ export function grantsOf(manifest: CapsuleManifest): Grants {
     installSkill: capabilities.installSkill,
     installTool: capabilities.installTool,
     containment: capabilities.containment ?? "advisory",
+    hookNetwork: manifest.artifacts.flatMap(({ role, grant }) =>
+      role === "hook" ? (grant?.networkAllow ?? []).map(parseNetworkRule) : []
+    ),
+    interpreterRuntime: capabilities.interpreterRuntime.flatMap(({ dirs }) =>
+      dirs.map(({ path, listDir }) => ({ path, list: listDir }))
+    ),
+    stagedRuntime: capabilities.stagedRuntime.map(({ sourcePath }) => ({ path: sourcePath, list: true })),
   };
 }

@@ -75,7 +75,7 @@ export function parseRequestHead(text: string): RequestHead | RequestFault {
     // A line that starts with a blank continued the one before it, for readers of old.
     if (!FIELD_NAME.test(name)) return BAD_FIELD;
     const key = name.toLowerCase();
-    const value = line.slice(colon + 1).trim();
+    const value = trimmed(line, colon + 1);
     const before = fields.get(key);
     fields.set(key, before === undefined ? value : `${before}, ${value}`);
   }
@@ -95,6 +95,17 @@ export function parseRequestHead(text: string): RequestHead | RequestFault {
   const connection = fields.get("connection");
   const keepAlive = minor === "1" && (connection === undefined || !/(^|,)[ \t]*close[ \t]*(,|$)/i.test(connection));
   return { method: method!, target: target!, fields, keepAlive, body };
+}
+
+/** What is around a value and no part of it: blanks and tabs. More is white space elsewhere, and would be read in two ways. */
+const isBlank = (text: string, at: number) => text.charCodeAt(at) === 0x20 || text.charCodeAt(at) === 0x09;
+
+function trimmed(line: string, from: number): string {
+  let start = from;
+  let end = line.length;
+  while (start < end && isBlank(line, start)) start++;
+  while (end > start && isBlank(line, end - 1)) end--;
+  return line.slice(start, end);
 }
 
 /** Bytes that may lie around the chunks' content: sizes, extensions, trailers. */

@@ -68,6 +68,19 @@ Deno.test("what could be read in two ways is refused", () => {
   assert.equal(status(GET, `content-length: ${MAX_BODY}`), null);
 });
 
+Deno.test("a value ends where all readers end it: what is white space elsewhere is a part of it", () => {
+  const fields = (...lines: string[]) => {
+    const read = parseRequestHead([GET, ...lines, "", ""].join("\r\n"));
+    return "status" in read ? read.status : Object.fromEntries(read.fields);
+  };
+  assert.deepEqual(fields("host: \t localhost \t", "x:", "y: \t"), { host: "localhost", x: "", y: "" });
+  for (const space of ["\u00a0", "\u0085", "\ufeff"]) {
+    assert.deepEqual(fields(`host: localhost${space}`), { host: `localhost${space}` });
+    assert.equal(fields(`content-length: ${space}2`), 400);
+    assert.equal(fields(`transfer-encoding: chunked${space}`), 501);
+  }
+});
+
 Deno.test("no text makes the reader fail", () => {
   const bits = fc.constantFrom(
     "GET ",

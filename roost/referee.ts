@@ -8,7 +8,7 @@
  * @module
  */
 import { reasonOf } from "../base/errors.ts";
-import { newTokenKey } from "../base/mac_token.ts";
+import { newTokenKey, sameText } from "../base/mac_token.ts";
 import { APPROVAL_HEADER, CREDENTIAL_HEADER, type RegisterRequest, type SpawnRequest } from "../base/roost_client.ts";
 import { mintApproval, mintCredential, newTokenId, openApproval, openCredential } from "../base/spawn_token.ts";
 import { envelopeExcess } from "./envelope.ts";
@@ -77,7 +77,10 @@ export class Referee {
    * second code. Any other goes through the code's comparison, whose time tells nothing.
    */
   readonly #verified = new Map<string, string>();
-  /** The same the other way round; a session has one credential. */
+  /**
+   * The one credential of each running session: an id that was given out again after its record had gone is another
+   * session, and what the first one held is nothing to it.
+   */
   readonly #credentials = new Map<string, string>();
 
   constructor(parts: RefereeParts) {
@@ -229,6 +232,7 @@ export class Referee {
   #registered(request: RegisterRequest): HttpAnswer {
     this.#parts.census.register(request.session_id);
     const credential = mintCredential(this.#credentialKey, request.session_id);
+    this.#credentials.set(request.session_id, credential);
     return this.#log({ status: 200, body: JSON.stringify({ credential }) }, "register", request);
   }
 
@@ -254,8 +258,8 @@ export class Referee {
     if (known !== undefined) return known;
     const id = openCredential(this.#credentialKey, token);
     if (id === null || this.#parts.ledger.grantsOf(id) === null) return null;
+    if (!sameText(token, this.#credentials.get(id)!)) return null;
     this.#verified.set(token, id);
-    this.#credentials.set(id, token);
     return id;
   }
 

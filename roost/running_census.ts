@@ -66,8 +66,14 @@ export class RunningCensus implements Disposable {
       return;
     }
     this.#registered.set(id, null);
+    if (!RECORD_ID.test(id)) return;
+    const stamp = this.#stampOf(id);
     // One that comes later changes the directory.
-    if (RECORD_ID.test(id) && this.#stampOf(id).look() !== "absent") this.#settled = false;
+    if (stamp.look() === "absent") return;
+    this.#settled = false;
+    // Read now: it may be gone again, with its process, before anybody asks anything.
+    const process = readRecord(`${this.#dir}/${id}.json`, id);
+    if (process !== null) this.#see(id, process, stamp);
   }
 
   /** A session has ended. */
@@ -125,14 +131,19 @@ export class RunningCensus implements Disposable {
       }
       settled &&= isKept;
       if (seen === null) {
-        this.#registered.set(id, { process, stamp });
-        this.#processes.watch(id, process);
+        this.#see(id, process, stamp);
       } else if (process.pid !== seen.process.pid || process.start !== seen.process.start) {
         lost.push(id);
       }
     }
     this.#settled = settled;
     return lost;
+  }
+
+  /** The record of a registered session was seen. */
+  #see(id: string, process: RecordedProcess, stamp: FileStamp): void {
+    this.#registered.set(id, { process, stamp });
+    this.#processes.watch(id, process);
   }
 
   #stampOf(id: string): FileStamp {

@@ -55,6 +55,16 @@ Deno.test("a session that registers into a directory that rested is still looked
   assert.deepEqual(census.gone().registered, ["later"]);
 });
 
+Deno.test("a record that is there when its session registers is evidence, though it went before anybody asked", async () => {
+  await using home = new RoostHome();
+  using census = new RunningCensus(home.running, []);
+  for (const id of ["pruned", "kept"]) home.record(id, Deno.pid);
+  for (const id of ["pruned", "kept", "without"]) census.register(id);
+  removeRunningRecord(home.running, "pruned");
+  assert.deepEqual(census.gone().registered, ["pruned"]);
+  assert.deepEqual(census.gone(), { found: [], registered: [] });
+});
+
 Deno.test("a session found at the start moves to the registered, and its process still decides", async () => {
   await using home = new RoostHome();
   const [first, second] = [idleProcess(), idleProcess()];

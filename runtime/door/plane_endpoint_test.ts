@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mint, newNonce, PeerMintKey } from "../../planes/handle.ts";
-import type { OperatorPlane } from "../../planes/operator_plane.ts";
-import type { PeerPlane } from "../../planes/peer_plane.ts";
+import { answerListing, answerRead, type OperatorPlane } from "../../planes/operator_plane.ts";
+import { handlePeerRequest, type PeerPlane } from "../../planes/peer_plane.ts";
 import { type ExportFolder, exportFolder, SECRET } from "../../tests/support/export_folder.ts";
 import { type LocalDoor, openLocalDoor } from "../../tests/support/local_door.ts";
 import { type RawAnswer, rawAnswer, rawRequest } from "../../tests/support/raw_answer.ts";
@@ -495,6 +495,30 @@ Deno.test("large files reach every reader whole, within the room for them; who t
   // What is small passes whatever waits.
   Deno.writeTextFileSync(`${planes.folder.out}/small`, "small");
   assert.equal((await planes.ask("/resources/files/small")).body, "small");
+});
+
+Deno.test("the generation is that of the moment the bytes were opened, not of the request that waited for room", async () => {
+  using folder = exportFolder();
+  Deno.writeFileSync(`${folder.out}/large`, new Uint8Array(100_000));
+  let ended = 0;
+  const plane: OperatorPlane = { ...folder.plane("followed-inside"), generation: () => ended };
+  const key = PeerMintKey.generate();
+  const peer: PeerPlane = { ...plane, sessionId: "ses_1", key, maxTtlSeconds: 60, now: () => NOW };
+  const rawPath = `/resources/peer/${
+    mint(key, { v: 1, iss: "ses_1", p: "large", exp: NOW + 1, n: newNonce() }, AUDIENCE)
+  }`;
+  // A task ends while the answer waits.
+  const wait = <T>(given: T) => Promise.resolve().then(() => (ended++, given));
+  const told = (answer: { readonly headers: readonly (readonly [string, string])[] }) =>
+    answer.headers.find(([name]) => name === "x-murmur-generation")?.[1];
+  const read = await answerRead(plane, "GET", "/resources/files/large", () => wait(true));
+  assert.deepEqual([told(read), read.record.body.generation], ["1", 1]);
+  const redeemed = await handlePeerRequest(peer, { method: "GET", rawPath, audience: AUDIENCE }, () => wait(true));
+  assert.deepEqual([told(redeemed), redeemed.record.body.generation], ["2", 2]);
+  const listed = await answerListing(plane, "GET", () => wait({ release() {} }), () => true);
+  assert.equal(JSON.parse(new TextDecoder().decode(listed.body as Uint8Array<ArrayBuffer>)).generation, 3);
+  assert.equal(listed.record.body.generation, 3);
+  key.destroy();
 });
 
 Deno.test("a large file for which there is no room in time is refused, and told to come again", async () => {

@@ -65,7 +65,14 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
     onCredential: () => {},
   });
   cleanup.defer(() => bound.close());
-  const registration = registers(staged) ? await registerSession(staged) : null;
+  const record = () => {
+    recordRunning(staged, paths.records, run);
+    cleanup.defer(() => removeRunningRecord(options.home.running, sessionId));
+  };
+  // Its running record comes before: should it die from now on, the daemon sees it by that.
+  const isRegistered = registers(staged);
+  if (isRegistered) record();
+  const registration = isRegistered ? await registerSession(staged) : null;
   let outcome: "complete" | "failed" = "failed";
   // Before the running record is removed: one that is gone is a session that died to the daemon.
   await using _retirement = { [Symbol.asyncDispose]: async () => void await registration?.deregister(outcome) };
@@ -75,8 +82,7 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
   try {
     installTools(staged, directories.runtime);
     await writeFirstLock(staged);
-    recordRunning(staged, paths.records, run);
-    cleanup.defer(() => removeRunningRecord(options.home.running, sessionId));
+    if (!isRegistered) record();
     run.ready({
       sessionId,
       url: "",

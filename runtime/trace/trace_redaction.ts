@@ -14,8 +14,14 @@ export const REASON_BYTES = 2_000;
  */
 const SHORTEST_ANYWHERE = 8;
 
-/** A peer-file token, or what is left of one that was cut: the version and at least the payload part. */
-const PEER_TOKEN = /mh1\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?/g;
+/**
+ * A peer-file token, or what is left of one that was cut: the version and at least the payload part. Or a payload without
+ * its version, known by `{"v":1,"iss":` at its start: who splits or encodes a token does not get it through.
+ */
+const PEER_TOKEN = /(?:mh1\.[A-Za-z0-9_-]|eyJ2IjoxLCJpc3MiO)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)?/g;
+
+/** What every text that {@linkcode PEER_TOKEN} matches holds one of. */
+const PEER_TOKEN_STARTS = ["mh1.", "eyJ2IjoxLCJpc3MiO"] as const;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -32,7 +38,8 @@ export function tokenId(token: string): string {
 
 /** Replaces every peer-file token with `<handle:<handle_id>>`. */
 export function redactPeerTokens(text: string): string {
-  return text.includes("mh1.") ? text.replace(PEER_TOKEN, (token) => `<handle:${tokenId(token)}>`) : text;
+  if (!PEER_TOKEN_STARTS.some((start) => text.includes(start))) return text;
+  return text.replace(PEER_TOKEN, (token) => `<handle:${tokenId(token)}>`);
 }
 
 /** Replaces every given value with `[redacted]`, longer ones first so that none survives inside another. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { mint, newNonce, PeerMintKey } from "../../planes/handle.ts";
 import {
   cutBytes,
   redactJson,
@@ -31,6 +32,25 @@ Deno.test("a token that was cut, or glued to other text, does not get through", 
   for (const text of ["mh1.eyJ2IjoxfQ", "mh1.eyJ2IjoxfQ.", `x${TOKEN}`, `${TOKEN}.more`, `path/${TOKEN}/file`]) {
     assert.ok(!redactPeerTokens(text).includes("eyJ2IjoxfQ"), text);
   }
+});
+
+Deno.test("a token that was split, or whose dots are written in another way, leaves nothing to make it from again", () => {
+  using key = PeerMintKey.generate();
+  const token = mint(key, { v: 1, iss: "ses_1", p: "a", exp: 1, n: newNonce() }, "a@h:1");
+  const [, payload, code] = token.split(".");
+  const headless = `${payload}.${code}`;
+  for (
+    const text of [
+      headless,
+      `mh1 ${headless}`,
+      `mh1%2E${payload}%2E${code}`,
+      `mh1\u2024${payload}\u2024${code}`,
+      payload!,
+    ]
+  ) {
+    assert.ok(!redactPeerTokens(text).includes(payload!), text);
+  }
+  assert.equal(redactPeerTokens(`"${headless}"`), `"<handle:${tokenId(headless)}>"`);
 });
 
 Deno.test("credential values are struck out of a failure text, longer ones first", () => {

@@ -125,6 +125,23 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "a record this user may not read is told of, and ends nothing",
+  // Root may read everything.
+  ignore: Deno.uid() === 0,
+  async fn() {
+    await using home = new RoostHome();
+    const [open, closed] = [newId("ses"), newId("ses")];
+    for (const id of [open, closed]) home.record(id, Deno.pid);
+    await Deno.chmod(`${home.running}/${closed}.json`, 0);
+    await using daemon = await RoostDaemon.start([], { home: home.path });
+    assert.match(
+      daemon.startLines[0]!,
+      / 1 live capsules .*\(2 records read .*; 0 stale and 1 unreadable not counted\)$/,
+    );
+  },
+});
+
 Deno.test("a port that is taken ends it", async () => {
   await using home = new RoostHome();
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

@@ -13,6 +13,7 @@ import { type LifelineEnds, makeLifeline } from "../../runtime/delegation/lifeli
 import { formatSpawnerHandle } from "../../runtime/delegation/spawner_handle.ts";
 import { type AgentProject, agentProject, capsule, shownResults } from "../support/agent_project.ts";
 import { delegate, delegates, delegating, delegationWorld, readTrace, worker } from "../support/delegation_world.ts";
+import { withLocalServer } from "../support/local_server.ts";
 import { murCommand, murEnvironment } from "../support/mur_process.ts";
 import { preparedFile } from "../support/prepared_home.ts";
 import { until } from "../support/process_tree.ts";
@@ -269,6 +270,32 @@ Deno.test("what a launcher hands over and is none is refused before there is a s
   for (const name of ["sessions", "running"]) {
     assert.deepEqual(await Array.fromAsync(Deno.readDir(`${project.murmur}/${name}`)).catch(() => []), [], name);
   }
+});
+
+Deno.test("whoever registers has its running record by then, an agent and a script, so that its death can be seen", async () => {
+  const recorded: string[][] = [];
+  let running = "";
+  await withLocalServer(async () => {
+    recorded.push((await Array.fromAsync(Deno.readDir(running))).map(({ name }) => name));
+    return Response.json({ error: "not here" }, { status: 403 });
+  }, async ({ url, seen }) => {
+    await using agent = await agentProject(capsule());
+    await using script = await agentProject({ name: "probe-script", version: "0.1.0" });
+    await Deno.copyFile(await preparedFile("probe_capsule.wasm"), `${script.project}/capsule.wasm`);
+    for (const project of [agent, script]) {
+      running = `${project.murmur}/running`;
+      const run = await project.run({
+        args: ["--spawn-grant-stdin"],
+        env: { MURMUR_ROOST_URL: url },
+        stdin: "msa1.a.b\n",
+      });
+      assert.equal(run.status, 1, run.stderr);
+      assert.match(run.stderr, /error\[E-RUN-019\].*not here/);
+      assert.deepEqual(await Array.fromAsync(Deno.readDir(running)), []);
+      const { session_id } = JSON.parse(new TextDecoder().decode(seen.at(-1)!.body));
+      assert.deepEqual(recorded.at(-1), [`${session_id}.json`]);
+    }
+  });
 });
 
 Deno.test("a capsule that may delegate needs its daemon", async () => {
