@@ -115,8 +115,13 @@ export async function run(): Promise<BenchResult> {
     };
   } finally {
     Deno.env.delete("MURMUR_ROOST_URL");
-    session.kill("SIGTERM");
-    for (const child of [peer, daemon.child]) child.kill("SIGKILL");
+    for (const [child, signal] of [[session, "SIGTERM"], [peer, "SIGKILL"], [daemon.child, "SIGKILL"]] as const) {
+      try {
+        child.kill(signal);
+      } catch {
+        // It has ended, and what failed because of it is the error to tell.
+      }
+    }
     await Promise.all([session, peer, daemon.child].map(({ status }) => status));
   }
 }
