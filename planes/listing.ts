@@ -98,7 +98,7 @@ export async function listExported(
       using file = openListed(folder, path, kind === "symlink");
       if (file === null) continue;
       try {
-        const { size, mtime } = file.stat();
+        const { size, mtime } = file.opened;
         const hash = createHash("sha256");
         let length = 0;
         while (length < size) {
