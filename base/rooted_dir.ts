@@ -122,12 +122,15 @@ export class RootedFile implements Disposable {
   #fd: number;
   /** As the caller named it, for messages. */
   readonly path: string;
+  /** What its descriptor said when it was opened. */
+  readonly opened: FileStat;
 
   /** Takes over an open descriptor. Callers use `RootedDir.openFile`. */
-  constructor(c: Libc, fd: number, path: string) {
+  constructor(c: Libc, fd: number, path: string, opened: FileStat) {
     this.#c = c;
     this.#fd = fd;
     this.path = path;
+    this.opened = opened;
   }
 
   #check(result: number, operation: string): number {
@@ -312,7 +315,7 @@ export class RootedDir implements Disposable {
    */
   openFile(path: string, options: OpenFileOptions = {}): RootedFile {
     const opened = this.#openAny(path, options);
-    if (opened.kind !== "directory") return new RootedFile(this.#c, opened.fd, path);
+    if (opened.stat.kind !== "directory") return new RootedFile(this.#c, opened.fd, path, opened.stat);
     this.#c.close(opened.fd);
     throw new RootedError("is-directory", "open", path);
   }
@@ -328,10 +331,12 @@ export class RootedDir implements Disposable {
   /** Opens whatever regular file or directory the path names, as WASI's `open-at` does without its `directory` flag. */
   openEntry(path: string, options: OpenFileOptions = {}): RootedFile | RootedDir {
     const opened = this.#openAny(path, options);
-    return opened.kind === "directory" ? this.#child(opened.fd, path) : new RootedFile(this.#c, opened.fd, path);
+    return opened.stat.kind === "directory"
+      ? this.#child(opened.fd, path)
+      : new RootedFile(this.#c, opened.fd, path, opened.stat);
   }
 
-  #openAny(path: string, options: OpenFileOptions): { readonly fd: number; readonly kind: FileKind } {
+  #openAny(path: string, options: OpenFileOptions): { readonly fd: number; readonly stat: FileStat } {
     const c = this.#c;
     const { createNew = false, append = false, truncate = false } = options;
     const create = options.create === true || createNew;
@@ -365,7 +370,7 @@ export class RootedDir implements Disposable {
         const result = c.ftruncate(fd, 0);
         if (result < 0) throw RootedError.fromResult(result, "truncate", path);
       }
-      return { fd, kind: stat.kind };
+      return { fd, stat };
     } catch (error) {
       c.close(fd);
       throw error;

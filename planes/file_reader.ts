@@ -123,14 +123,8 @@ export function openJudged(
 ): { readonly file: RootedFile; readonly size: number; readonly mtime: bigint } | PlaneRefusal<FileError> {
   const file = folder.openFile(path);
   if (isRefusal(file)) return file;
-  try {
-    const { size, mtime } = file.stat();
-    if (size <= maxBytes) return { file, size, mtime };
-    file.close();
-    return refusal("too_large", `the file has ${size} bytes, more than the ${maxBytes} that are served`);
-  } catch (error) {
-    file.close();
-    if (isRootedError(error)) return refusal("io_error", `the file cannot be read: ${error.reason}`);
-    throw error;
-  }
+  const { size, mtime } = file.opened;
+  if (size <= maxBytes) return { file, size, mtime };
+  file.close();
+  return refusal("too_large", `the file has ${size} bytes, more than the ${maxBytes} that are served`);
 }

@@ -119,7 +119,7 @@ export async function listExported(
         );
       }
       try {
-        const { size, mtime } = file.stat();
+        const { size, mtime } = file.opened;
         const hash = createHash("sha256");
         let length = 0;
         while (length < size) {
