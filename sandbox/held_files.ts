@@ -31,15 +31,31 @@ function processTree(): string[] {
   return tree;
 }
 
+/** What tells a file from all others. */
+function identityOf({ dev, ino }: Deno.FileInfo): string {
+  return `${dev} ${ino}`;
+}
+
+/** The files without a name that this process has open now. Before the first command runs they hold nothing of one's. */
+export function namelessOfThisProcess(): ReadonlySet<string> {
+  const infos = Deno.build.os === "linux" ? descriptorsOf("self").map(statOf) : [];
+  return new Set(infos.flatMap((info) => info?.isFile && info.nlink === 0 ? [identityOf(info)] : []));
+}
+
 /**
  * Bytes on the disks of `roots` of files without a name that this process or one it started has open, each counted once.
  * 0 where the system does not tell. Other work goes on meanwhile.
  *
+ * @param before What {@linkcode namelessOfThisProcess} gave before the first command; not counted.
  * @param stop Ends the search early; the sum so far is then meaningless.
  */
-export async function heldBytes(roots: readonly RootedDir[], stop?: AbortSignal): Promise<number> {
+export async function heldBytes(
+  roots: readonly RootedDir[],
+  before: ReadonlySet<string>,
+  stop?: AbortSignal,
+): Promise<number> {
   if (Deno.build.os !== "linux") return 0;
-  const seen = new Set<string>();
+  const seen = new Set(before);
   let sum = 0;
   let slice = performance.now();
   try {
@@ -53,7 +69,7 @@ export async function heldBytes(roots: readonly RootedDir[], stop?: AbortSignal)
         }
         const info = statOf(path);
         if (info === null || !info.isFile || info.nlink !== 0 || !disks.has(info.dev)) continue;
-        const key = `${info.dev} ${info.ino}`;
+        const key = identityOf(info);
         if (!seen.has(key)) sum += (info.blocks ?? 0) * BLOCK;
         seen.add(key);
       }

@@ -7,7 +7,7 @@
 import { MurError } from "../base/errors.ts";
 import { AT_SYMLINK_NOFOLLOW, type CString, ERRNO, type Libc, libc, O } from "../base/libc.ts";
 import type { RootedDir } from "../base/rooted_dir.ts";
-import { heldBytes } from "./held_files.ts";
+import { heldBytes, namelessOfThisProcess } from "./held_files.ts";
 
 /** Longest path handed to the kernel at once, with room below its own bound. */
 const MAX_PATH_BYTES = 3_500;
@@ -206,6 +206,7 @@ export function breachError(breach: WorkdirBreach): MurError {
 export class WorkdirBudget {
   readonly #options: WorkdirBudgetOptions;
   readonly #stop = new AbortController();
+  readonly #before = namelessOfThisProcess();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #breach: WorkdirBreach | null = null;
 
@@ -227,7 +228,8 @@ export class WorkdirBudget {
 
   async #check(): Promise<void> {
     const { roots, maxBytes, onBreach } = this.#options;
-    const bytes = await directorySize(roots, this.#stop.signal) + await heldBytes(roots, this.#stop.signal);
+    const bytes = await directorySize(roots, this.#stop.signal) +
+      await heldBytes(roots, this.#before, this.#stop.signal);
     if (this.#stop.signal.aborted) return;
     if (bytes <= maxBytes) return this.#schedule();
     this.#breach = { bytes, maxBytes };

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { RootedDir } from "../base/rooted_dir.ts";
-import { heldBytes } from "./held_files.ts";
+import { heldBytes, namelessOfThisProcess } from "./held_files.ts";
 import { breachError, breachRefusal, directorySize, type WorkdirBreach, WorkdirBudget } from "./workdir_budget.ts";
+
+const NOTHING: ReadonlySet<string> = new Set();
 
 function inTempDir(body: (dir: string) => Promise<void>): () => Promise<void> {
   return async () => {
@@ -75,11 +77,11 @@ Deno.test(
   "what is held without a name counts, whoever of this process's tree holds it",
   inTempDir(async (dir) => {
     using root = RootedDir.open(dir);
-    const before = await heldBytes([root]);
+    const before = await heldBytes([root], NOTHING);
     const file = Deno.openSync(`${dir}/own`, { write: true, createNew: true });
     file.writeSync(new Uint8Array(1 << 20));
     Deno.removeSync(`${dir}/own`);
-    assert.equal(await heldBytes([root]) - before, 1 << 20);
+    assert.equal(await heldBytes([root], NOTHING) - before, 1 << 20);
     assert.equal(await directorySize([root]), 0);
     const child = new Deno.Command("sh", {
       args: ["-c", "exec 3>other; head -c 2097152 /dev/zero >&3; rm other; echo held; cat"],
@@ -89,14 +91,19 @@ Deno.test(
     }).spawn();
     const reader = child.stdout.getReader();
     assert.equal(new TextDecoder().decode((await reader.read()).value), "held\n");
-    assert.equal(await heldBytes([root]) - before, 3 << 20, "the shell and its child hold one file");
-    assert.equal(await heldBytes([]), 0, "on other disks it is nobody's here");
+    assert.equal(await heldBytes([root], NOTHING) - before, 3 << 20, "the shell and its child hold one file");
+    assert.equal(await heldBytes([], NOTHING), 0, "on other disks it is nobody's here");
+    assert.equal(
+      await heldBytes([root], namelessOfThisProcess()),
+      2 << 20,
+      "what this process held before commands ran is not theirs, what its children hold is",
+    );
     await child.stdin.close();
     await child.status;
     reader.releaseLock();
     await child.stdout.cancel();
     file.close();
-    assert.equal(await heldBytes([root]), before);
+    assert.equal(await heldBytes([root], NOTHING), before);
   }),
 );
 
