@@ -15,10 +15,11 @@ const root = decodeURIComponent(new URL("..", import.meta.url).pathname).replace
 async function isInstalled(name: string): Promise<boolean> {
   try {
     const { success, stdout } = await new Deno.Command("dpkg-query", {
-      args: ["-W", "-f=${db:Status-Status}", name],
+      // A line for each architecture it is there for.
+      args: ["-W", "-f=${db:Status-Status}\\n", name],
       stderr: "null",
     }).output();
-    return success && new TextDecoder().decode(stdout) === "installed";
+    return success && new TextDecoder().decode(stdout).split("\n").includes("installed");
   } catch {
     return false;
   }
