@@ -5,6 +5,7 @@
  */
 import { startBenchSession, taskMessage } from "./door_session.ts";
 import { type Load, load, rawPost } from "./raw_http.ts";
+import { startBarePeer } from "./bare_peer.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const CONNECTIONS = 64;
@@ -16,28 +17,6 @@ const headers = [["content-type", "application/json"], ["connection", "close"]];
 const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response(body, { headers }));
 console.log(server.addr.port);`;
 
-async function startBare(body: string) {
-  const file = await Deno.makeTempFile({ suffix: ".ts" });
-  await Deno.writeTextFile(file, BARE);
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-config", "-A", file, body],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const port = Number((await reader.read()).value);
-  return {
-    port,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-      await reader.cancel();
-      await Deno.remove(file);
-    },
-  };
-}
-
 const quantile = ({ latencies }: Load, share: number) => latencies[Math.floor(latencies.length * share)]!;
 
 export async function run(): Promise<BenchResult> {
@@ -45,7 +24,7 @@ export async function run(): Promise<BenchResult> {
   const { task } = await session.call("SendMessage", taskMessage("go", {}));
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: task.id } });
   const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: await session.call("GetTask", { id: task.id }) });
-  await using bare = await startBare(answer);
+  await using bare = await startBarePeer(BARE, answer);
   const rounds: { readonly door: Load; readonly peer: Load }[] = [];
   // One round each to warm up, then turn by turn, so that what else the machine does hits both.
   for (let round = 0; round <= ROUNDS; round++) {

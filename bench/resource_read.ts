@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { type BarePeer, startBarePeer } from "./bare_peer.ts";
 import { PLANE_BUDGET_BYTES } from "../runtime/door/plane_endpoint.ts";
 import { type BenchSession, startBenchSession } from "./door_session.ts";
 import { type BenchResult, type Figure, median } from "./result.ts";
@@ -33,33 +34,8 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, asy
 });
 console.log(server.addr.port);`;
 
-/** A server beside the session. */
-interface Peer extends AsyncDisposable {
-  readonly port: number;
-}
-
-async function startBare(directory: string, root: string): Promise<Peer> {
-  await Deno.writeTextFile(`${directory}/bare.ts`, BARE);
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-config", "-A", `${directory}/bare.ts`, root],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const port = Number((await reader.read()).value);
-  return {
-    port,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-      await reader.cancel();
-    },
-  };
-}
-
 /** `null` where nginx is not installed. */
-async function startNginx(directory: string, root: string): Promise<Peer | null> {
+async function startNginx(directory: string, root: string): Promise<BarePeer | null> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
@@ -159,7 +135,7 @@ export async function run(): Promise<BenchResult> {
         atMost: 160,
       },
     ];
-    await using bare = await startBare(directory, root);
+    await using bare = await startBarePeer(BARE, root);
     await using nginx = await startNginx(directory, root);
     if (nginx === null) console.error("resource-read: nginx is not installed, its figures are left out");
     for (const [name, size, budget] of [["small", SMALL_BYTES, 0.7], ["large", LARGE_BYTES, 0.5]] as const) {
