@@ -119,7 +119,7 @@ Deno.test("a listing longer than is held in memory is refused, and lets go of ev
 
 Deno.test("what is no file takes time as well: a listing of directories lets others have their turn and gives up in time", async () => {
   using folder = exportFolder();
-  for (let i = 0; i < 250; i++) Deno.mkdirSync(`${folder.out}/${i}`);
+  for (let i = 0; i < 5_000; i++) Deno.mkdirSync(`${folder.out}/${i}`);
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   const listed = await listExported(folder.root(), 1);
