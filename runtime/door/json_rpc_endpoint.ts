@@ -9,7 +9,7 @@
 import { StreamResponse } from "@a2a-js/sdk";
 import { JsonRpcTransportHandler } from "@a2a-js/sdk/server";
 import { isJsonObject, type JsonObject } from "../../base/json_value.ts";
-import { requestStanding } from "../agent/task_origin.ts";
+import { requestStanding, type TaskStanding } from "../agent/task_origin.ts";
 import {
   type A2aError,
   invalidParams,
@@ -62,6 +62,8 @@ export type DoorAnswer =
 export interface RpcCall {
   readonly text: string;
   readonly headers: Headers;
+  /** `x-murmur-task-origin`, as sent. */
+  readonly origin: string | null;
   readonly caller: Caller;
   /** Why no further stream may be opened; `null` when one may. */
   readonly refuseStream: () => HttpRefusal | null;
@@ -76,19 +78,34 @@ function boundedTraceparent(header: string | null): string | null {
   return header === null || header.length > MAX_TRACEPARENT ? null : header;
 }
 
-/** Facts of a request that its headers tell. */
-export function callFacts({ headers, caller, onHold }: Omit<RpcCall, "text" | "refuseStream">): CallFacts {
-  return {
-    viewer: caller.viewer,
-    standing: requestStanding({
-      origin: headers.get("x-murmur-task-origin"),
-      trust: headers.get("x-murmur-task-trust"),
-      tokenPresented: caller.tokenPresented,
-    }),
-    traceparent: boundedTraceparent(headers.get("traceparent")),
-    lastEventId: lastEventId(headers.get("last-event-id")),
-    onHold,
-  };
+/** Facts of a request that its headers tell, read when they are asked for: each header costs a call into Deno. */
+export class RequestFacts implements CallFacts {
+  readonly #call: RpcCall;
+
+  constructor(call: RpcCall) {
+    this.#call = call;
+  }
+
+  get viewer(): string | null {
+    return this.#call.caller.viewer;
+  }
+
+  get standing(): TaskStanding {
+    const { origin, headers, caller: { tokenPresented } } = this.#call;
+    return requestStanding({ origin, trust: headers.get("x-murmur-task-trust"), tokenPresented });
+  }
+
+  get traceparent(): string | null {
+    return boundedTraceparent(this.#call.headers.get("traceparent"));
+  }
+
+  get lastEventId(): number | null {
+    return lastEventId(this.#call.headers.get("last-event-id"));
+  }
+
+  get onHold(): () => void {
+    return this.#call.onHold;
+  }
 }
 
 /** Only a harness has a session of its own to forget, and none is driven yet. */
@@ -123,7 +140,7 @@ export class JsonRpcEndpoint {
     this.#older = older;
   }
 
-  async answer(rpc: RpcCall): Promise<DoorAnswer> {
+  answer(rpc: RpcCall): DoorAnswer | Promise<DoorAnswer> {
     const { headers, caller } = rpc;
     const parsed = parseRpcRequest(rpc.text);
     if (!parsed.ok) return failed(parsed.id, parsed.error);
@@ -133,7 +150,7 @@ export class JsonRpcEndpoint {
     if (older === null && !isServedVersion(version)) {
       return failed(request.id, versionNotSupported(version?.trim() ?? ""));
     }
-    if (requestClass(headers.get("x-murmur-task-origin")) === "completion") {
+    if (requestClass(rpc.origin) === "completion") {
       const answer = answerCompletion(
         {
           method: request.method,
@@ -164,7 +181,7 @@ export class JsonRpcEndpoint {
       const full = rpc.refuseStream();
       if (full !== null) return { kind: "refused", refusal: full };
     }
-    if (older !== null) return await older.answer(request, method, params, callFacts(rpc));
+    if (older !== null) return older.answer(request, method, params, new RequestFacts(rpc));
     switch (method) {
       case WATCH_STREAM:
         return this.#watch(request.id, lastEventId(headers.get("last-event-id")), request.method === RAW_WATCH_STREAM);
@@ -173,7 +190,7 @@ export class JsonRpcEndpoint {
       case "GetExtendedAgentCard":
         return { kind: "json", body: resultAnswer(request.id, this.#session.extendedCard()) };
       default:
-        return await this.#overTransport(request, method, params, rpc);
+        return this.#overTransport(request, method, params, rpc);
     }
   }
 
@@ -201,7 +218,7 @@ export class JsonRpcEndpoint {
     params: JsonObject,
     rpc: RpcCall,
   ): Promise<DoorAnswer> {
-    const prepared = prepare(method, params, callFacts(rpc));
+    const prepared = prepare(method, params, new RequestFacts(rpc));
     if ("code" in prepared) return failed(id, prepared);
     const { call } = prepared;
     const answer = await this.#transport.handle({ jsonrpc: "2.0", id, method, params: prepared.params }, call);

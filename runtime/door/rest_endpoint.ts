@@ -24,7 +24,7 @@ import { type DoorMethod, isStreaming, methodMeaning, scopeOf } from "./door_met
 import type { DoorSession } from "./door_session.ts";
 import { formatEvent } from "./event_stream.ts";
 import { isServedVersion, parseBoundedJson } from "./json_rpc.ts";
-import { callFacts, type DoorAnswer, NOTHING_TO_FORGET, type RpcCall, streamed } from "./json_rpc_endpoint.ts";
+import { type DoorAnswer, NOTHING_TO_FORGET, RequestFacts, type RpcCall, streamed } from "./json_rpc_endpoint.ts";
 import { readMessageParams } from "./message_params.ts";
 import { isOlderVersion } from "./older_json_rpc.ts";
 import { newerMessageParams, olderCard, olderEvent, olderTask } from "./older_rest_form.ts";
@@ -59,7 +59,7 @@ export class RestEndpoint {
       if (!(older ? isOlderVersion(version) : isServedVersion(version))) {
         throw new CallRefused(versionNotSupported(version?.trim() ?? ""));
       }
-      if (requestClass(headers.get("x-murmur-task-origin")) === "completion") throw new CallRefused(NO_COMPLETIONS);
+      if (requestClass(rest.origin) === "completion") throw new CallRefused(NO_COMPLETIONS);
       const method = this.#methodOf(route);
       const outOfScope = refuseScope(caller, scopeOf(method), this.#session.capsule);
       if (outOfScope !== null) return { kind: "refused", refusal: outOfScope };
@@ -80,7 +80,7 @@ export class RestEndpoint {
 
   async #call(method: DoorMethod, rest: RestCall, older: boolean): Promise<DoorAnswer> {
     const id = rest.route.taskId ?? "";
-    const facts = callFacts(rest);
+    const facts = new RequestFacts(rest);
     const told = (task: Task) => {
       const json = Task.toJSON(task) as JsonObject;
       return older ? olderTask(json) : json;

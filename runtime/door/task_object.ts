@@ -68,7 +68,8 @@ export function statusMessage(
   suffix: string | number,
   text: string,
 ): Message {
-  return agentMessage({ messageId: `msg_${id}_${suffix}`, contextId, taskId: id, parts: [textPart(text)] });
+  // Joined, since a template's text lies in pieces, and one such text doubles what V8 takes to write the task as JSON.
+  return agentMessage({ messageId: ["msg", id, suffix].join("_"), contextId, taskId: id, parts: [textPart(text)] });
 }
 
 function artifactsOf({ state, response, prompt }: TaskView): Artifact[] {
