@@ -213,6 +213,7 @@ const SYMBOLS = {
   preadElsewhere: { name: "pread", parameters: ["i32", "buffer", "usize", "i64"], result: "isize", nonblocking: true },
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
   waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
+  execv: { parameters: ["buffer", "buffer"], result: "i32" },
   posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
   fileActionsInit: { name: "posix_spawn_file_actions_init", parameters: ["buffer"], result: "i32" },
   fileActionsDup2: { name: "posix_spawn_file_actions_adddup2", parameters: ["buffer", "i32", "i32"], result: "i32" },
@@ -627,6 +628,17 @@ export class Libc {
       this.#c.fileActionsDestroy(actions);
     }
     return failed === 0 ? pid[0]! : -failed;
+  }
+
+  /**
+   * Replaces this process by a program, with its environment and what it has open without close-on-exec.
+   *
+   * @param path Absolute.
+   * @param args All of them, its name first.
+   * @returns a negative error number; never when it went well.
+   */
+  execute(path: CString, args: readonly CString[]): number {
+    return this.#result(this.#c.execv(path, pointersTo(args)));
   }
 
   #chdirAction(actions: Uint8Array<ArrayBuffer>, directory: CString): number {

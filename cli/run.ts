@@ -9,6 +9,7 @@ import { hardenProcess } from "../base/process_hardening.ts";
 import type { ComponentRuntime } from "../runtime/component/component_runtime.ts";
 import { takeHostAhead } from "../runtime/component/host_ahead.ts";
 import { startComponents } from "../runtime/component/start_components.ts";
+import { leaveFirstPlace } from "../sandbox/first_process.ts";
 import type { RunFlags } from "./application.ts";
 import type { CliContext } from "./context.ts";
 import { UsageError } from "./usage_error.ts";
@@ -16,6 +17,7 @@ import { UsageError } from "./usage_error.ts";
 /** Runs a capsule. */
 export async function run(context: CliContext, flags: RunFlags): Promise<number> {
   checkFlags(flags);
+  await leaveFirstPlace();
   // Before anything is read that another process of this user must not see.
   hardenProcess();
   // The very first act: the component host warms while everything else is read and judged (spec session 3.1).

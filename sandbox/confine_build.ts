@@ -21,6 +21,7 @@ const COMPILERS: readonly Compiler[] = [
 const PARTS = [
   "mur_confine",
   "guard",
+  "init",
   "run",
   "keeper",
   "probe",

@@ -50,7 +50,8 @@ export async function start(bundle: string): Promise<void> {
   if (mode === "component-host") return void await import("../runtime/component/host/main.ts");
   setEmbeddedPrograms({ componentHost, bundle });
   if (mode === "translate-component") return void await import("../runtime/component/translate_main.ts");
-  if (Deno.args[0] === "run") {
+  // The first process of a namespace hands its place on before it starts anything.
+  if (Deno.args[0] === "run" && Deno.pid !== 1) {
     const { confineHelper } = await import("../sandbox/confine_helper.ts");
     const { startHostAhead } = await import("../runtime/component/host_ahead.ts");
     // Why there is no helper is told by whoever needs it; without one nothing is started.

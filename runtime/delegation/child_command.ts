@@ -14,6 +14,9 @@ export const BINARY_VARIABLE = "MURMUR_MUR_BINARY";
 /** Variable that says where a program in one file keeps what it unpacked. The launcher of such a file sets it. */
 const CACHE_VARIABLE = "MURMUR_CACHE_DIR";
 
+/** Where such a file keeps it by itself, below the home: as `launcher/cache.c` has it. */
+const CACHES = Deno.build.os === "darwin" ? "Library/Caches" : ".cache";
+
 /** Which capsule a child runs, and where. */
 export interface ChildCommand {
   /** Full name. */
@@ -63,9 +66,11 @@ export function childProgram(env: { get(name: string): string | undefined }, cwd
     ? absolutePath(cwd, named)
     : findExecutable(named, env.get("PATH") ?? "")?.invoked ?? null;
   if (command !== null) {
-    // A program in one file that is not told would unpack itself once more wherever it thinks fit.
+    // A program in one file that is not told would unpack itself once more wherever it thinks fit. Where it would look by
+    // itself it need not be told.
     const cache = env.get(CACHE_VARIABLE);
-    return { command, args: [], env: cache ? { [CACHE_VARIABLE]: cache } : {} };
+    const told = cache && cache !== `${env.get("HOME")}/${CACHES}/murmur`;
+    return { command, args: [], env: told ? { [CACHE_VARIABLE]: cache } : {} };
   }
   throw new MurError("E-IO-001", `${BINARY_VARIABLE} names '${named}', which is not found on PATH`, {
     hint: "set it to the path of mur",

@@ -16,8 +16,13 @@ Deno.test("children run what MURMUR_MUR_BINARY names, else this program", async 
   assert.deepEqual(program("/opt/mur"), { command: "/opt/mur", args: [], env: {} });
   assert.equal(program("bin/mur").command, "/work/bin/mur");
   assert.match(program("sh").command, /^\/(usr\/)?bin\/sh$/);
-  const cached = { get: (name: string) => ({ MURMUR_MUR_BINARY: "/opt/mur", MURMUR_CACHE_DIR: "/c" })[name] };
-  assert.deepEqual(childProgram(cached, "/work").env, { MURMUR_CACHE_DIR: "/c" });
+  const cached = (cache: string) =>
+    childProgram({
+      get: (name) => ({ MURMUR_MUR_BINARY: "/opt/mur", MURMUR_CACHE_DIR: cache, HOME: "/home/ada" })[name],
+    }, "/work").env;
+  assert.deepEqual(cached("/c"), { MURMUR_CACHE_DIR: "/c" });
+  const own = Deno.build.os === "darwin" ? "Library/Caches" : ".cache";
+  assert.deepEqual(cached(`/home/ada/${own}/murmur`), {}, "where its launcher looks by itself");
   assert.throws(() => program("no-such-mur"), (error) => error instanceof MurError && error.code === "E-IO-001");
   for (const unset of [undefined, "", "  "]) {
     const { command, args, env } = program(unset);

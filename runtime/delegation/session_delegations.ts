@@ -10,7 +10,7 @@ import type { JsonObject } from "../../base/json_value.ts";
 import type { RootedDir } from "../../base/rooted_dir.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
 import { type CallScope, DispatchRefusal, type ResolvedTool, type ToolRun } from "../agent/tool_dispatch.ts";
-import type { HandedOffWork, Round, TaskEndCause } from "../session/handed_off_work.ts";
+import type { AttemptEndCause, HandedOffWork, Round } from "../session/handed_off_work.ts";
 import type { DelegationResidue } from "../session/task_registry.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { ChildExit, ChildLaunch, ChildLaunchResult, ChildProcess } from "./child_launch.ts";
@@ -200,7 +200,7 @@ export class SessionDelegations implements HandedOffWork {
     };
   }
 
-  async endTask(taskId: string, cause: TaskEndCause): Promise<void> {
+  async endRunning(taskId: string, cause: AttemptEndCause): Promise<void> {
     const endAll = () => this.#of(taskId).forEach((delegation) => this.#end(delegation, cause));
     endAll();
     // A launch that a step no longer waits for is still being given up.
@@ -209,17 +209,19 @@ export class SessionDelegations implements HandedOffWork {
     endAll();
     const mine = this.#of(taskId);
     await Promise.all(mine.map(({ settled }) => settled.promise));
-    for (const delegation of mine) {
-      if (delegation.state.cause?.kind === "canceled") this.#record(delegation);
-      this.#leave(delegation);
-    }
+    for (const delegation of mine) if (delegation.state.cause?.kind === "canceled") this.#record(delegation);
+  }
+
+  leaveTask(taskId: string): void {
+    for (const delegation of this.#of(taskId)) this.#leave(delegation);
     this.#canceled.delete(taskId);
   }
 
   /** The session is over: nothing of it may run on. */
   async close(): Promise<void> {
     const tasks = new Set([...this.#delegations.values()].map(({ taskId }) => taskId));
-    await Promise.all([...tasks].map((taskId) => this.endTask(taskId, { kind: "canceled" })));
+    await Promise.all([...tasks].map((taskId) => this.endRunning(taskId, { kind: "canceled" })));
+    for (const taskId of tasks) this.leaveTask(taskId);
   }
 
   /**

@@ -232,7 +232,7 @@ Deno.test("a child that was ready and then did not take its task is nobody's, wh
   assert.deepEqual(made.lines.map(({ type }) => type), ["delegation_start", "delegation"]);
   assert.equal(made.delegations.receive(delegationId), "not-awaited");
   assert.ok(!made.delegations.has(TASK));
-  await made.delegations.endTask(TASK, { kind: "no-turn" });
+  await made.delegations.endRunning(TASK, { kind: "no-turn" });
   assert.deepEqual(outcomes(made.lines), [["failed", "its door took no task"]]);
 });
 
@@ -299,7 +299,7 @@ Deno.test("a round waits for all, counts what is out, and delivers in the order 
   assert.match(text, /result:\nfirst\n<\/untrusted-content>\n\n\[delegate-task\]/);
   // It is over for good: the next round has nothing of it.
   assert.ok(!made.delegations.has(TASK));
-  await made.delegations.endTask(TASK, { kind: "no-turn" });
+  await made.delegations.endRunning(TASK, { kind: "no-turn" });
   assert.equal(outcomes(made.lines).length, 3);
 });
 
@@ -311,6 +311,32 @@ Deno.test("outcomes that came before the turn ended are delivered without waitin
   const round = await made.delegations.round(TASK, new AbortController().signal);
   assert.deepEqual(made.said, ["continuing with 1 delegation outcome(s)"]);
   assert.match(round!.text, /result:\ndone\n/);
+});
+
+Deno.test("what an attempt that failed was not given is kept for the next, and goes with the task", async () => {
+  await using made = await harness();
+  const [quick, slow] = [await made.start(), await made.start()];
+  quick.record({}, "the answer");
+  await quick.exit();
+  const ended = made.delegations.endRunning(TASK, { kind: "task-ended", exitStatus: "failed" });
+  assert.deepEqual([quick.ends, slow.ends], [0, 1]);
+  await slow.exit();
+  await ended;
+
+  const later = await made.start();
+  later.record({}, "another");
+  await later.exit();
+  assert.ok(made.delegations.has(TASK));
+  const round = await made.delegations.round(TASK, new AbortController().signal);
+  assert.deepEqual(made.said, ["continuing with 3 delegation outcome(s)"]);
+  assert.deepEqual(round!.delegations, [quick, slow, later].map(({ delegationId }) => delegationId));
+  assert.match(round!.text, /result:\nthe answer\n[^]*\nstatus: terminated\n[^]*result:\nanother\n/);
+  assert.deepEqual(outcomes(made.lines).map(([outcome]) => outcome), ["ok", "terminated", "ok"]);
+
+  const undelivered = await made.start();
+  await undelivered.exit();
+  made.delegations.leaveTask(TASK);
+  assert.ok(!made.delegations.has(TASK));
 });
 
 Deno.test("what a child could not deliver its launcher delivers, once; a crash is recorded and delivered by it", async () => {
@@ -350,7 +376,7 @@ Deno.test("a canceled task signals all its children at once, names them, and rec
   await children[0]!.exit();
   assert.deepEqual(outcomes(made.lines), []);
   assert.deepEqual(made.delegations.inFlight(TASK), ids);
-  const ended = made.delegations.endTask(TASK, { kind: "canceled" });
+  const ended = made.delegations.endRunning(TASK, { kind: "canceled" });
   await children[1]!.exit({ code: null, signal: "SIGKILL" });
   await ended;
   assert.deepEqual(outcomes(made.lines), [
@@ -385,7 +411,7 @@ Deno.test("a launch that is under way when its task is canceled is ended with it
   const child = made.lastChild();
   assert.equal(child.ends, 1);
   await call;
-  const ended = made.delegations.endTask(TASK, { kind: "canceled" });
+  const ended = made.delegations.endRunning(TASK, { kind: "canceled" });
   await child.exit();
   await ended;
   assert.deepEqual(outcomes(made.lines), [["terminated", "the delegating task was cancelled"]]);
@@ -403,7 +429,7 @@ Deno.test("a task that ends otherwise ends what it left running, for the reason 
     ] as const
   ) {
     const child = await made.start();
-    const ended = made.delegations.endTask(TASK, cause);
+    const ended = made.delegations.endRunning(TASK, cause);
     assert.equal(child.ends, 1);
     await child.exit();
     await ended;
@@ -495,7 +521,7 @@ Deno.test("a plan's step waits for its child itself: its line is its own, and it
   await canceled.child.exit();
   await over;
   assert.equal(outcomes(made.lines).length, 1);
-  await made.delegations.endTask(TASK, { kind: "canceled" });
+  await made.delegations.endRunning(TASK, { kind: "canceled" });
   assert.deepEqual(outcomes(made.lines).at(-1), ["terminated", "the delegating task was cancelled"]);
 
   made.next = () => Promise.resolve({ status: "refused", reason: "no depth left" });
@@ -514,9 +540,10 @@ Deno.test("a session keeps nothing of the children of tasks that are over, but w
     gone.push(new WeakRef(child));
     if (reports) made.delegations.receive(child.delegationId);
     child.record({ delivered: reports });
-    const ended = made.delegations.endTask(id, reports ? { kind: "no-turn" } : { kind: "canceled" });
+    const ended = made.delegations.endRunning(id, reports ? { kind: "no-turn" } : { kind: "canceled" });
     await child.exit();
     await ended;
+    made.delegations.leaveTask(id);
     receipts.set(child.delegationId, reports ? "received" : "not-awaited");
   };
   for (const index of [0, 1, 2, 3]) await task(`tsk_${index}`, index % 2 === 0);

@@ -18,10 +18,10 @@ export interface Round {
   readonly waitedMs: number;
 }
 
-/** Why what still runs for a task is ended with it. */
-export type TaskEndCause =
+/** Why what still runs for a task is ended with an attempt at it. */
+export type AttemptEndCause =
   | { readonly kind: "canceled" }
-  /** It has no inference turn left that could read what comes back. */
+  /** The task has no inference turn left that could read what comes back. */
   | { readonly kind: "no-turn" }
   | { readonly kind: "task-ended"; readonly exitStatus: TaskExitStatus };
 
@@ -37,6 +37,11 @@ export interface HandedOffWork {
    * @returns `null` when the signal was aborted first.
    */
   round(taskId: string, signal: AbortSignal): Promise<Round | null>;
-  /** Ends all that runs for the task, and leaves its records. Settles when it is gone. */
-  endTask(taskId: string, cause: TaskEndCause): Promise<void>;
+  /**
+   * Ends all that runs for the task: an attempt at it is over. Settles when it is gone. Results that the task was not given
+   * are kept, for an attempt that may follow.
+   */
+  endRunning(taskId: string, cause: AttemptEndCause): Promise<void>;
+  /** The task is over, and all that ran for it: nobody asks for results of it any more. */
+  leaveTask(taskId: string): void;
 }

@@ -27,7 +27,7 @@ import type { MurError } from "../../base/errors.ts";
 import type { TaskExitStatus } from "../trace/trace_event.ts";
 import type { TraceWriter } from "../trace/trace_writer.ts";
 import type { FinalTaskState, FrameLog } from "./frame_log.ts";
-import type { HandedOffWork, TaskEndCause } from "./handed_off_work.ts";
+import type { AttemptEndCause, HandedOffWork } from "./handed_off_work.ts";
 import { STATUS_TEXT, type TaskRegistry, type TaskRequest } from "./task_registry.ts";
 
 /** How a task ended. */
@@ -139,6 +139,7 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
     loop,
     signal,
   });
+  services.handedOff?.leaveTask(task.id);
   if (exhausted !== null) {
     trace.write("task_failed", { task_id: task.id, cause: "reopen_budget_exhausted", reason: exhausted });
   } else if (attempt.end.kind === "failed") {
@@ -201,8 +202,8 @@ async function runContinued(
   return attempt;
 }
 
-/** Why a task that ended so ends what still runs for it (spec roost 14.5). */
-function endCause({ kind }: AttemptEnd, exitStatus: TaskExitStatus): TaskEndCause {
+/** Why an attempt that ended so ends what still runs for its task (spec roost 14.5). */
+function endCause({ kind }: AttemptEnd, exitStatus: TaskExitStatus): AttemptEndCause {
   switch (kind) {
     case "canceled":
       return { kind: "canceled" };
@@ -271,7 +272,7 @@ async function runUntilAccepted(
         delegation_ids: services.handedOff?.inFlight(task.id) ?? [],
       });
     }
-    await services.handedOff?.endTask(task.id, endCause(attempt.end, outcome.status));
+    await services.handedOff?.endRunning(task.id, endCause(attempt.end, outcome.status));
     const wish = await hooks?.ended(task.id, outcome.status, resultText(outcome)) ?? null;
     // Nobody goes on with what a person stopped, nor in a session that cannot.
     if (wish === null || attempt.end.kind === "canceled" || attempt.end.kind === "fatal" || signal.aborted) {

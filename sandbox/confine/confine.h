@@ -3,6 +3,7 @@
  *
  *   mur_confine.c  the modes
  *   guard.c        guard: the component host
+ *   init.c         init: the first process of a PID namespace
  *   run.c          run: one command behind its walls, in the order the kernel sees it
  *   keeper.c       keeper: the session's network
  *   probe.c        probe: what this machine grants
@@ -301,6 +302,8 @@ int enter_tree(const struct spec *spec, struct failure *failure);
 /* -------------------------------------------------------------------------------------------------------- modes --- */
 
 _Noreturn void guard(int argc, char **argv);
+/* `argv[2]` is the program, its own arguments follow, their name first. */
+_Noreturn void stand_first(char **argv);
 _Noreturn void run_command(const char *control_path);
 _Noreturn void keep_network(const char *control_path);
 _Noreturn void probe_host(void);

@@ -18,7 +18,8 @@ import {
   worker,
 } from "../support/delegation_world.ts";
 import { type DoorSession, message, type RpcAnswer, startSession } from "../support/door_session.ts";
-import { stillRunning, until } from "../support/process_tree.ts";
+import { SHORT_BOUNDS } from "../support/faulty_mur.ts";
+import { processesBelow, stillRunning, until } from "../support/process_tree.ts";
 
 const SLEEPS: JsonObject = { task_acceptance: "queue", after_task: "sleep", queue_depth: 4 };
 const FAULTY_MUR = new URL("../support/faulty_mur.ts", import.meta.url).pathname;
@@ -137,6 +138,31 @@ Deno.test("a parent that is told to end ends its children first, and a last turn
   assert.equal(spent.result, "handed over");
   assert.equal(spent.events("task_continued").length, 0);
   checkTerminated(short, spent, "the delegating task had no inference turn left to read this outcome");
+});
+
+Deno.test("a child that stands still is killed once its grace is over, with all it had started", async () => {
+  await using world = await delegationWorld(boss(), [worker("worker")]);
+  const run = await world.start(delegates(delegate("worker", LONG)), { main: FAULTY_MUR });
+  await until("the task waits", () => readTrace(run.records).filter(isInference).length === 2, STARTS_MS);
+  const [child] = childProcesses(run.pid);
+  const processes = [child!, ...processesBelow(child!.pid)];
+  assert.ok(processes.length > 1, "it has helpers of its own");
+  Deno.kill(child!.pid, "SIGSTOP");
+  const begun = performance.now();
+  run.kill("SIGTERM");
+  const ended = await run.finish();
+  // It is given the grace that any child is, and no more.
+  const took = performance.now() - begun;
+  assert.ok(took >= SHORT_BOUNDS.childStopGrace - 100, `${took} ms`);
+  await until("nothing of it is left", () => stillRunning(processes).length === 0);
+  assert.deepEqual(ended.events("delegation").map(({ outcome, reason }) => [outcome, reason]), [
+    ["terminated", "the delegating task was cancelled"],
+  ]);
+  assert.equal(ended.trace.at(-1)!.exit_status, "canceled");
+  const [left] = world.children(ended.trace);
+  assert.deepEqual([left!.completion!.status, left!.completion!.reported_by], ["terminated", "launcher"]);
+  assert.ok(!left!.trace.some(({ event_type }) => event_type === "session_end"), "it did nothing more");
+  assert.equal((await world.daemon.status(run.sessionId)).body.live_capsules, 0);
 });
 
 Deno.test("a child that outruns its watch is ended, its parent's task goes on, and the process sets the bound for all", async () => {

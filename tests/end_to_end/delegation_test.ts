@@ -6,17 +6,19 @@
  */
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../base/json_value.ts";
-import { capsule, type CapsuleBlocks, shownResults, toolEntry } from "../support/agent_project.ts";
+import { capsule, type CapsuleBlocks, hookEntry, shownResults, toolEntry } from "../support/agent_project.ts";
 import {
   delegate,
   delegates,
   delegating,
   delegationWorld,
   installCapsule,
+  readTrace,
   VERSION,
   worker,
 } from "../support/delegation_world.ts";
 import { murCommand, sandbox } from "../support/mur_process.ts";
+import { until } from "../support/process_tree.ts";
 
 const says = (text: string, delayMs = 0): JsonObject => ({ turns: [{ delayMs, text }] });
 
@@ -105,6 +107,50 @@ the slow answer
   }
   assert.equal((await world.daemon.status(run.sessionId!)).body.status, "complete");
   assert.equal(await world.liveChildren(run.sessionId!), 0);
+});
+
+Deno.test("a task that failed and is sent back is still given every outcome, of the child it ended too", async () => {
+  const again = { "on-task-end": [{ times: 1, answer: { tag: "reopen-task", val: "once more" } }] };
+  await using world = await delegationWorld(
+    capsule(delegating(["local/worker"], {
+      name: "boss",
+      artifacts: [hookEntry("hook-reopen", { actions: again })],
+      capabilities: { shell: { allow: ["sh", "sleep"] } },
+    })),
+    [worker("worker")],
+  );
+  // It fails once one of its children is over, which the test sees and it does not.
+  const run = await world.start({
+    turns: [
+      { calls: [delegate("worker", says("the quick answer")), delegate("worker", says("never", 120_000))] },
+      { calls: [{ name: "sh", input: { command: "until [ -e go ]; do sleep 0.1; done" } }] },
+      { throws: "the model is gone" },
+    ],
+  });
+  await until(
+    "one child is over",
+    () => readTrace(run.records).some(({ event_type }) => event_type === "delegation"),
+    40_000,
+  );
+  Deno.writeTextFileSync(`${world.project.project}/workdir/${run.sessionId}/go`, "");
+  const ended = await run.finish();
+  assert.equal(ended.status, 0, ended.stderr);
+  assert.deepEqual(
+    ended.trace.map(({ event_type }) => event_type).filter((type) => /^(delegation$|task_)/.test(type)),
+    ["task_start", "delegation", "delegation", "task_reopened", "task_continued", "task_end"],
+  );
+  const lost = "the delegating task ended failed before this sub-capsule finished";
+  assert.deepEqual(ended.events("delegation").map(({ outcome, reason }) => [outcome, reason]), [
+    ["ok", null],
+    ["terminated", lost],
+  ]);
+  assert.deepEqual(
+    ended.events("task_continued")[0]!.delegations,
+    world.children(ended.trace).map(({ delegationId }) => delegationId),
+  );
+  assert.match(ended.result!, /\nstatus: ok\n[^]*\nthe quick answer\n[^]*\nstatus: terminated\n/);
+  const [end] = ended.events("task_end");
+  assert.deepEqual([end!.exit_status, end!.reopen_count], ["ok", 1]);
 });
 
 Deno.test("what the daemon refuses is one plain sentence, a failed call, and nothing that is left", async () => {

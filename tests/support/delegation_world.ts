@@ -61,6 +61,8 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Main module instead of the program's own. */
   readonly main?: string;
+  /** Command line in front of its own. */
+  readonly under?: readonly string[];
 }
 
 export interface DelegationWorld extends AsyncDisposable {
@@ -120,8 +122,8 @@ export async function delegationWorld(
     project,
     daemon,
     env,
-    start: (task, { args, env: more, main } = {}) =>
-      startRun(project, task, args, { env: { ...env, ...more }, ...(main === undefined ? {} : { main }) }),
+    start: (task, { args, env: more, ...options } = {}) =>
+      startRun(project, task, args, { ...options, env: { ...env, ...more } }),
     run: (task, more = {}) => project.run({ task, env: { ...env, ...more } }),
     children: (trace) => childRecords(project, trace),
     liveChildren: async (sessionId) => {

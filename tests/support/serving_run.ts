@@ -27,7 +27,7 @@ export async function startRun(
   project: AgentProject,
   task: JsonObject | null,
   args: readonly string[] = [],
-  options: Pick<MurOptions, "env" | "main"> = {},
+  options: Pick<MurOptions, "env" | "main" | "under"> = {},
 ): Promise<ServingRun> {
   const given = task === null ? [] : ["--task", JSON.stringify(task)];
   const child = spawnMur(["run", ...given, ...args], { cwd: project.project, home: project.home, ...options });

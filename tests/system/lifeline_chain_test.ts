@@ -103,6 +103,14 @@ function assertEndedByLifeline(parent: Link, child: Link): void {
   assert.equal(rest.at(-1)!.exit_status, "canceled");
 }
 
+/** The launcher of a link that was killed tells its task. */
+async function assertCrashTold(above: Link): Promise<void> {
+  await until("its launcher tells the outcome", () => events(above).includes("delegation"), BOUND_MS);
+  const line = readTrace(above.records).find(({ event_type }) => event_type === "delegation")!;
+  assert.equal(line.outcome, "crashed");
+  assert.match(String(line.reason), /SIGKILL/);
+}
+
 for (let level = 0; level < LEVELS; level++) {
   Deno.test(`the link at level ${level} is killed`, () =>
     chain(async ({ links }) => {
@@ -115,12 +123,7 @@ for (let level = 0; level < LEVELS; level++) {
       if (below.length > 0) assertEndedByLifeline(links[level]!, below[0]!);
       // What is further down ends in order, too: by its launcher's signal, or by its own lifeline when that was faster.
       for (const each of below.slice(1)) assert.equal(events(each).at(-1), "session_end");
-      if (level > 0) {
-        const above = links[level - 1]!;
-        await until("its launcher tells the outcome", () => events(above).includes("delegation"), BOUND_MS);
-        const line = readTrace(above.records).find(({ event_type }) => event_type === "delegation")!;
-        assert.equal(line.outcome, "crashed");
-      }
+      if (level > 0) await assertCrashTold(links[level - 1]!);
     }));
 }
 
@@ -163,40 +166,46 @@ function canBoundMemory(): boolean {
   }
 }
 
-Deno.test({
-  name: "the kernel kills the top for want of memory",
-  ignore: !canBoundMemory(),
-  fn: () =>
-    chain(async ({ links }) => {
-      const group = `${MEMORY_GROUPS}/murmur-lifeline-${crypto.randomUUID()}`;
-      Deno.mkdirSync(group);
+/** The top, and one with a launcher above it and children below. */
+for (const level of [0, 1]) {
+  Deno.test({
+    name: `the kernel kills the link at level ${level} for want of memory`,
+    ignore: !canBoundMemory(),
+    fn: () => chain((made) => killForMemory(made, level)),
+  });
+}
+
+async function killForMemory({ links }: Chain, level: number): Promise<void> {
+  const group = `${MEMORY_GROUPS}/murmur-lifeline-${crypto.randomUUID()}`;
+  Deno.mkdirSync(group);
+  const victim = links[level]!;
+  try {
+    const { pid, records } = victim;
+    Deno.writeTextFileSync(`${group}/memory.limit_in_bytes`, String(4 << 20));
+    Deno.writeTextFileSync(`${group}/cgroup.procs`, String(pid));
+    // What it does from now on counts; large requests make it do something.
+    const url = JSON.parse(Deno.readTextFileSync(runningRecord(records, victim))).url as string;
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: "x".repeat(8 << 20) } });
+    await until("it is killed", async () => {
+      await fetch(`http://${url}/`, { method: "POST", body, headers: { "content-type": "application/json" } })
+        .then((response) => response.body?.cancel(), () => {});
+      return isGone(pid);
+    }, BOUND_MS);
+    assert.match(Deno.readTextFileSync(`${group}/memory.oom_control`), /oom_kill [1-9]/);
+    await until("all below it are gone", () => links.slice(level).every((each) => isGone(each.pid)), BOUND_MS);
+    assertEndedByLifeline(victim, links[level + 1]!);
+    if (level > 0) await assertCrashTold(links[level - 1]!);
+  } finally {
+    await until("the group is empty", () => {
       try {
-        const { pid, records } = links[0]!;
-        Deno.writeTextFileSync(`${group}/memory.limit_in_bytes`, String(4 << 20));
-        Deno.writeTextFileSync(`${group}/cgroup.procs`, String(pid));
-        // What it does from now on counts; large requests make it do something.
-        const url = JSON.parse(Deno.readTextFileSync(runningRecord(records, links[0]!))).url as string;
-        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: "x".repeat(8 << 20) } });
-        await until("it is killed", async () => {
-          await fetch(`http://${url}/`, { method: "POST", body, headers: { "content-type": "application/json" } })
-            .then((response) => response.body?.cancel(), () => {});
-          return isGone(pid);
-        }, BOUND_MS);
-        assert.match(Deno.readTextFileSync(`${group}/memory.oom_control`), /oom_kill [1-9]/);
-        await until("all are gone", () => links.every((each) => isGone(each.pid)), BOUND_MS);
-        assertEndedByLifeline(links[0]!, links[1]!);
-      } finally {
-        await until("the group is empty", () => {
-          try {
-            Deno.removeSync(group);
-            return true;
-          } catch {
-            return false;
-          }
-        });
+        Deno.removeSync(group);
+        return true;
+      } catch {
+        return false;
       }
-    }),
-});
+    });
+  }
+}
 
 /** Path of the running record of a session, from its records directory below the same home. */
 function runningRecord(records: string, { sessionId }: Link): string {
