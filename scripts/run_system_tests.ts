@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { runTests } from "./test_runner.ts";
+import { runJobs, testJobs, typeCheck } from "./test_runner.ts";
 
 const root = decodeURIComponent(new URL("..", import.meta.url).pathname).replace(/\/$/, "");
 
@@ -31,6 +31,6 @@ const missing: string[] = [];
 for (const name of listed) if (!await isInstalled(name)) missing.push(name);
 for (const name of missing) console.error(`the Debian package ${name} is not installed`);
 
-const count = await runTests({ directory: root, paths: ["tests/system"] });
+const count = await runJobs([typeCheck(root), ...await testJobs({ directory: root, paths: ["tests/system"] }, 1)]);
 console.log(`${count.passed} passed, ${count.failed + missing.length} failed`);
 Deno.exit(count.failed + missing.length > 0 ? 1 : 0);

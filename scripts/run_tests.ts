@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { asOrdinaryUser, runTests, type TestCount } from "./test_runner.ts";
+import { asOrdinaryUser, denoJob, runJobs, runTests, type TestCount, testJobs, typeCheck } from "./test_runner.ts";
 
 /** Every room with tests that need nothing but Node, git and a C compiler. */
 const SUITES = [
@@ -50,16 +50,24 @@ const UNPRIVILEGED_SUITES = [
 ];
 
 const root = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
-const chosen = Deno.args.length > 0 ? Deno.args : SUITES;
 
-let total: TestCount = await runTests({ directory: root, paths: chosen });
-if (Deno.uid() === 0 && Deno.args.length === 0) {
+async function everything(): Promise<TestCount> {
+  const first = await runJobs([
+    denoJob("what the end-to-end tests start from", root, ["run", "-A", "tests/support/prepared_home.ts"]),
+    typeCheck(root),
+    ...await testJobs({ directory: root, paths: SUITES }),
+  ]);
+  if (Deno.uid() !== 0) return first;
   console.log("\nonce more as an ordinary user:");
   const again = await asOrdinaryUser(
     root,
-    (user) => runTests({ directory: user.checkout, paths: UNPRIVILEGED_SUITES, user }),
+    async (user) => await runJobs(await testJobs({ directory: user.checkout, paths: UNPRIVILEGED_SUITES, user })),
   );
-  total = { passed: total.passed + again.passed, failed: total.failed + again.failed };
+  return { passed: first.passed + again.passed, failed: first.failed + again.failed };
 }
-console.log(`${total.passed} passed, ${total.failed} failed`);
-Deno.exit(total.failed > 0 ? 1 : 0);
+
+const { passed, failed } = Deno.args.length > 0
+  ? await runTests({ directory: root, paths: Deno.args })
+  : await everything();
+console.log(`${passed} passed, ${failed} failed`);
+Deno.exit(failed > 0 ? 1 : 0);
