@@ -10,44 +10,78 @@
  */
 import { asOrdinaryUser, denoJob, runJobs, runTests, type TestCount, testJobs, typeCheck } from "./test_runner.ts";
 
-/** Every room with tests that need nothing but Node, git and a C compiler. */
+/**
+ * Every room with tests that need nothing but Node, git and a C compiler. Those that take long begin early, but after what
+ * they start from is made.
+ */
 const SUITES = [
   "base",
   "artifact",
+  "tests/end_to_end",
+  "tests/escape",
   "launcher",
   "sandbox",
-  "planes",
-  "toolchain",
   "runtime",
   "roost",
   "cli",
+  "scripts",
+  "toolchain",
   "components",
   "guest",
-  "scripts",
-  "tests/escape",
-  "tests/end_to_end",
+  "planes",
 ];
 
-/** What is run again as an ordinary user. */
+/**
+ * What is run again as an ordinary user: wherever files, limits, signals, processes or namespaces of the user matter. What a
+ * session computes, says to a model or answers at its door is the same for both.
+ */
 const UNPRIVILEGED_SUITES = [
-  "base/rooted_dir_test.ts",
-  "base/atomic_file_test.ts",
-  "base/running_record_test.ts",
-  "base/tree_copy_test.ts",
-  "runtime/delegation",
-  "cli/new_test.ts",
-  "artifact/store_test.ts",
-  "artifact/lockfile_test.ts",
+  ...endToEnd([
+    "contained_commands",
+    "conversation",
+    "credentials",
+    "delegation_endings",
+    "delegation_faults",
+    "hostile_home",
+    "interruption",
+    "launch_inputs",
+    "launch_refusals",
+    "network_access",
+    "peer_files",
+    "resource_planes",
+    "roost_start",
+    "run_limits",
+    "run_trace",
+    "running_capsule",
+    "script_capsule",
+    "spawned_session",
+    "supply_chain",
+    "tool_calls",
+    "trusted_files",
+  ]),
+  "tests/escape",
   "launcher",
   "sandbox",
+  "runtime/session/command_containment_test.ts",
+  ...["files", "limits", "process", "walls"].map((name) => `runtime/component/component_${name}_test.ts`),
+  "runtime/component/host_ahead_test.ts",
+  "runtime/component/transpile_cache_test.ts",
+  "runtime/delegation",
+  "cli/new_test.ts",
+  "artifact/lockfile_test.ts",
+  "artifact/store_test.ts",
+  "base/atomic_file_test.ts",
+  "base/rooted_dir_test.ts",
+  "base/running_record_test.ts",
+  "base/tree_copy_test.ts",
   "planes/export_root_test.ts",
   "planes/file_reader_test.ts",
   "planes/listing_test.ts",
-  "runtime/component",
-  "tests/escape",
-  "runtime/session/command_containment_test.ts",
-  "tests/end_to_end",
 ];
+
+function endToEnd(names: readonly string[]): string[] {
+  return names.map((name) => `tests/end_to_end/${name}_test.ts`);
+}
 
 const root = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 

@@ -25,8 +25,8 @@ export interface TestRun {
   readonly user?: OrdinaryUser;
 }
 
-/** Runs of `deno test` at the same time. The tests wait about as much as they compute. */
-const LANES = 2;
+/** Runs of `deno test` at the same time: one more than can compute, since the tests wait a good part of their time. */
+const LANES = navigator.hardwareConcurrency + 1;
 
 /** Test files in one run of `deno test`: few enough that no run outlasts all others by far. */
 const FILES_A_RUN = 6;
@@ -44,7 +44,10 @@ export function readSummary(output: string): TestCount | null {
   return last === undefined ? null : { passed: Number(last[1]), failed: Number(last[2]) };
 }
 
-/** The test files at and below some paths, those of one folder behind each other. A path that is not there has none. */
+/**
+ * The test files at and below some paths, in their order and those of one folder behind each other, each once. A path that
+ * is not there has none.
+ */
 export async function testFiles(directory: string, paths: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const path of paths) {
@@ -65,7 +68,7 @@ export async function testFiles(directory: string, paths: readonly string[]): Pr
     }
     found.push(...files.sort(), ...await testFiles(directory, folders.sort()));
   }
-  return found;
+  return [...new Set(found)];
 }
 
 /** Puts files that follow each other in one folder together, as many as one run takes. */
