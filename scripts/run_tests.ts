@@ -2,7 +2,8 @@
  * Runs the tests: all of them as the current user and, when that is root, the suites about containment, installation and
  * sessions once more as an ordinary user, since limits and permissions mean different things to the two.
  *
- * Usage: `deno task test [path…]`
+ * Usage: `deno task test [path…]`. What is named runs in one process that shows each test as it ends, as this user. All of
+ * it runs in several, a few at a time, each shown when it ends.
  *
  * The last line is `N passed, N failed` over both runs.
  *
