@@ -8,7 +8,11 @@
  *
  * @module
  */
-import { runTests } from "./test_runner.ts";
+import { runJobs, testJobs, typeCheck } from "./test_runner.ts";
+
+/** What takes longest begins first, so that nothing is left to wait for at the end. */
+const LONGEST = ["delegation_faults", "reverse_proxy", "installed_programs", "killed_sessions"]
+  .map((name) => `tests/system/${name}_test.ts`);
 
 const root = decodeURIComponent(new URL("..", import.meta.url).pathname).replace(/\/$/, "");
 
@@ -31,6 +35,9 @@ const missing: string[] = [];
 for (const name of listed) if (!await isInstalled(name)) missing.push(name);
 for (const name of missing) console.error(`the Debian package ${name} is not installed`);
 
-const count = await runTests({ directory: root, paths: ["tests/system"] });
+const count = await runJobs([
+  typeCheck(root),
+  ...await testJobs({ directory: root, paths: [...LONGEST, "tests/system"] }, 1),
+]);
 console.log(`${count.passed} passed, ${count.failed + missing.length} failed`);
 Deno.exit(count.failed + missing.length > 0 ? 1 : 0);

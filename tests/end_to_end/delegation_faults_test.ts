@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Fault, faultMatrix, faultName, playFault } from "../support/delegation_faults.ts";
+import { FAULT_MATRIX, faultName, playFaults } from "../support/delegation_faults.ts";
 
 const CELLS: readonly string[] = [
   "daemon killed at launch",
@@ -15,19 +15,12 @@ const CELLS: readonly string[] = [
   "grandchild killed at task",
 ];
 
-/** Faults played at the same time. */
-const AT_ONCE = 3;
-
 Deno.test("whoever is killed or stalled, nobody is left behind and every delegation has one outcome", async () => {
-  const faults = faultMatrix().filter((fault) => CELLS.includes(faultName(fault)));
-  const failures: string[] = [];
-  const play = async (): Promise<void> => {
-    for (let fault: Fault | undefined; (fault = faults.shift()) !== undefined;) {
-      const name = faultName(fault);
-      await playFault(fault).catch((error) => failures.push(`${name}: ${error.message}`));
-    }
-  };
+  const faults = FAULT_MATRIX.filter((fault) => CELLS.includes(faultName(fault)));
   if (faults.length !== CELLS.length) throw new Error("a cell is named that the matrix does not have");
-  await Promise.all(Array.from({ length: AT_ONCE }, play));
+  const failures: string[] = [];
+  for (const [fault, outcome] of playFaults(faults)) {
+    await outcome.catch((error) => failures.push(`${faultName(fault)}: ${error.message}`));
+  }
   if (failures.length > 0) throw new Error(failures.join("\n"));
 });

@@ -96,8 +96,9 @@ Deno.test("capsule steps run side by side, and what they answer goes to later st
     serving("other"),
   ]);
   const run = await world.run(plans(plan("p", [
-    { id: "slow", capsule: "worker", input: says("the slow answer", 1_500) },
-    { id: "quick", capsule: "local/other", input: { objective: says("the quick answer") } },
+    { id: "slow", capsule: "worker", input: says("the slow answer", 5_000) },
+    // Late enough that the other one has started on a busy machine too.
+    { id: "quick", capsule: "local/other", input: { objective: says("the quick answer", 1_500) } },
     {
       id: "write",
       tool: "probe-tool",

@@ -73,7 +73,7 @@ const STALL_MS = 3_000;
 const faulty: JsonObject = { env: { allow: ["TEST_FAULT", "MURMUR_MUR_BINARY"] } };
 
 /** Plays one fault and checks what has to hold. */
-export async function playFault(fault: Fault): Promise<void> {
+async function playFault(fault: Fault): Promise<void> {
   await using world = await delegationWorld(
     capsule(delegating(["local/worker", "local/sub"], {
       name: "boss",
@@ -117,6 +117,25 @@ export async function playFault(fault: Fault): Promise<void> {
     for (const pid of [world.daemon.child.pid, run.pid]) tell(pid, "SIGCONT");
     tell(run.pid, "SIGKILL");
   }
+}
+
+/** Faults played at the same time: most of what they take is waiting. */
+const AT_ONCE = 4;
+
+/** Plays faults, several at the same time; what comes of each. */
+export function playFaults(faults: readonly Fault[]): ReadonlyMap<Fault, Promise<void>> {
+  const outcomes = new Map(faults.map((fault) => [fault, Promise.withResolvers<void>()]));
+  const waiting = [...outcomes];
+  const player = async () => {
+    for (let next; (next = waiting.shift()) !== undefined;) {
+      const [fault, { promise, resolve, reject }] = next;
+      // Whoever asks for it is told.
+      promise.catch(() => {});
+      await playFault(fault).then(resolve, reject);
+    }
+  };
+  for (let i = 0; i < AT_ONCE; i++) player();
+  return new Map([...outcomes].map(([fault, { promise }]) => [fault, promise]));
 }
 
 async function play(world: DelegationWorld, run: ServingRun, fault: Fault, name: string): Promise<void> {
@@ -215,14 +234,14 @@ function checkParent(world: DelegationWorld, run: AgentRun, fault: Fault): void 
   assert.equal(below!.outcome, expectedOutcome({ ...fault, victim: "child" }));
 }
 
+const POINTS: readonly FaultPoint[] = ["launch", "ready", "reported", "task", "post", "posted", "exit"];
+const PARTIES: readonly Party[] = ["daemon", "parent", "child", "grandchild"];
+const SIGNALS = ["SIGKILL", "SIGSTOP"] as const;
+
 /** Every cell of the matrix. */
-export function faultMatrix(): readonly Fault[] {
-  const points: readonly FaultPoint[] = ["launch", "ready", "reported", "task", "post", "posted", "exit"];
-  const parties: readonly Party[] = ["daemon", "parent", "child", "grandchild"];
-  return points.flatMap((at) =>
-    parties.flatMap((victim) => (["SIGKILL", "SIGSTOP"] as const).map((signal) => ({ at, victim, signal })))
-  );
-}
+export const FAULT_MATRIX: readonly Fault[] = POINTS.flatMap((at) =>
+  PARTIES.flatMap((victim) => SIGNALS.map((signal) => ({ at, victim, signal })))
+);
 
 /** How a fault is named in a report. */
 export function faultName({ at, victim, signal }: Fault): string {

@@ -186,3 +186,5 @@ export async function preparedFile(name: "probe_capsule.wasm" | "trap_tool.wasm"
   await preparedHome();
   return `${PREPARED}${name}`;
 }
+
+if (import.meta.main) await preparedHome();

@@ -3,6 +3,16 @@
  *
  * @module
  */
-import { faultMatrix, faultName, playFault } from "../support/delegation_faults.ts";
+import { type Fault, FAULT_MATRIX, faultName, playFaults } from "../support/delegation_faults.ts";
 
-for (const fault of faultMatrix()) Deno.test(faultName(fault), () => playFault(fault));
+let outcomes: ReadonlyMap<Fault, Promise<void>> | undefined;
+
+for (const fault of FAULT_MATRIX) {
+  Deno.test({
+    name: faultName(fault),
+    // Other faults are played meanwhile.
+    sanitizeOps: false,
+    sanitizeResources: false,
+    fn: () => (outcomes ??= playFaults(FAULT_MATRIX)).get(fault),
+  });
+}
