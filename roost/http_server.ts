@@ -101,7 +101,10 @@ const MAX_TURN_MS = 4;
 /** How often a server that closes looks whether all was answered, in milliseconds. */
 const CLOSING_MS = 5;
 
-/** Pause before connections are accepted again when there are no descriptors, in milliseconds. */
+/** What `accept` answers when the system has no room for one more connection. */
+const NO_ROOM_TO_ACCEPT: ReadonlySet<number> = new Set([ERRNO.EMFILE, ERRNO.ENFILE, ERRNO.ENOBUFS, ERRNO.ENOMEM]);
+
+/** Pause before connections are accepted again when there is no room, in milliseconds. */
 const ACCEPT_AGAIN_MS = 10;
 
 /**
@@ -292,7 +295,8 @@ class Server implements HttpServer {
       if (connection !== undefined) this.#look(connection);
     }
     // Last: a new connection may bear the number of one that has just ended, whose event would be taken for its own.
-    if ((isAsked || this.#now >= this.#acceptAgain) && !this.#closing) this.#accept();
+    if (isAsked && !this.#closing) this.#accept();
+    if (this.#now >= this.#acceptAgain) this.#listen(true);
   }
 
   #look(connection: Connection): void {
@@ -306,21 +310,23 @@ class Server implements HttpServer {
     }
   }
 
+  /** Accepts those that wait to be, one at least. */
   #accept(): void {
-    if (this.#acceptAgain < Infinity) {
-      this.#acceptAgain = Infinity;
-      this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, POLL.IN);
-    }
-    for (let accepted = 0; accepted < MAX_EVENTS; accepted++) {
+    let hasMadeRoom = false;
+    for (let accepted = 0; accepted < MAX_EVENTS;) {
       const fd = this.#c.accept(this.#listener);
       if (fd === -ERRNO.EAGAIN) break;
-      if (fd === -ERRNO.EMFILE || fd === -ERRNO.ENFILE || fd === -ERRNO.ENOMEM) {
-        // Room is made, and the next one may come. Until then the kernel would tell of it again and again.
-        this.#evict();
-        this.#acceptAgain = this.#now + ACCEPT_AGAIN_MS;
-        this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, 0);
-        break;
+      if (NO_ROOM_TO_ACCEPT.has(-fd)) {
+        // The kernel looks for room before it looks whether anybody is there. It tells again of whoever is.
+        if (accepted > 0) break;
+        if (hasMadeRoom || !this.#evict()) {
+          this.#listen(false);
+          break;
+        }
+        hasMadeRoom = true;
+        continue;
       }
+      accepted++;
       // Its client has gone again.
       if (fd < 0) continue;
       if (this.#connections.size >= this.#options.maxConnections) this.#evict();
@@ -331,13 +337,21 @@ class Server implements HttpServer {
     }
   }
 
-  /** Ends the connection whose client has been waited for longest. */
-  #evict(): void {
+  /** Is told of those that wait to be accepted; or is not for a moment, since there is no room for them. */
+  #listen(isTold: boolean): void {
+    this.#acceptAgain = isTold ? Infinity : this.#now + ACCEPT_AGAIN_MS;
+    this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, isTold ? POLL.IN : 0);
+  }
+
+  /** Ends the connection whose client has been waited for longest. @returns Whether there was one. */
+  #evict(): boolean {
     let longest: Connection | null = null;
     for (const connection of this.#connections.values()) {
       if (longest === null || connection.waitingSince < longest.waitingSince) longest = connection;
     }
-    if (longest !== null) this.#end(longest);
+    if (longest === null) return false;
+    this.#end(longest);
+    return true;
   }
 
   #tick(): void {

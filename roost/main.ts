@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { descriptorLimit } from "../base/descriptor_limit.ts";
 import { reasonOf } from "../base/errors.ts";
 import { libc } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
@@ -101,7 +102,8 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const server = serveHttp(c, listener, {
     handler,
     requestMs: bounds.roostRequest,
-    maxConnections: MAX_CONNECTIONS,
+    // Reading records and archives takes descriptors too, and watching processes a quarter of them.
+    maxConnections: Math.min(MAX_CONNECTIONS, Math.floor(descriptorLimit() / 2)),
   });
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, () => resolve(signal));
