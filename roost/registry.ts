@@ -36,6 +36,8 @@ export class StoreRegistry implements Registry {
   readonly #kept = new Map<string, { readonly artifact: JudgedArtifact; readonly stamps: readonly FileStamp[] }>();
   /** Readings are made one after another, so that one archive is in memory at most. */
   #last: Promise<unknown> = Promise.resolve();
+  /** Those that have not begun: whoever asks meanwhile asks for the same. */
+  readonly #waiting = new Map<string, Promise<JudgedArtifact>>();
 
   /** @param root Absolute path. It need not exist. */
   constructor(root: string) {
@@ -46,7 +48,13 @@ export class StoreRegistry implements Registry {
     const key = `${name}@${version}`;
     const kept = this.#unchanged(key);
     if (kept !== null) return kept;
-    const reading = this.#last.then(() => this.#unchanged(key) ?? this.#read(key, name, version));
+    const waiting = this.#waiting.get(key);
+    if (waiting !== undefined) return waiting;
+    const reading = this.#last.then(() => {
+      this.#waiting.delete(key);
+      return this.#unchanged(key) ?? this.#read(key, name, version);
+    });
+    this.#waiting.set(key, reading);
     this.#last = reading.catch(() => {});
     return reading;
   }
