@@ -26,7 +26,13 @@ import type { LoopbackListener } from "./loopback_listener.ts";
 
 /** A request that was read whole. */
 export interface HttpRequest extends RequestHead {
+  /** The body. What it lies in is used again: good until the handler returns, whatever it returns. */
   readonly content: Uint8Array;
+  /**
+   * Rises from one look at the kernel to the next. Requests that bear the same number had all begun to arrive before any of
+   * them was answered: what the handler sees of the world for one of them is no older than the others.
+   */
+  readonly moment: number;
 }
 
 /** An answer: JSON, always. */
@@ -217,8 +223,11 @@ class Server implements HttpServer {
   readonly #tickMs: number;
   /** Handlers that have not answered yet. */
   #answering = 0;
-  /** The moment that all requests of one look at the kernel share. */
+  /** The time that all requests of one look at the kernel share. */
   #now = performance.now();
+  /** The number they share, and the last one that was given. */
+  #moment = 0;
+  #lastMoment = 0;
   #nextTick = 0;
   /** When connections are accepted again, while there are no descriptors. */
   #acceptAgain = Infinity;
@@ -257,6 +266,7 @@ class Server implements HttpServer {
       const turnEnds = performance.now() + MAX_TURN_MS;
       for (;;) {
         this.#now = performance.now();
+        this.#moment = ++this.#lastMoment;
         this.#serve(view, count);
         if (this.#now >= this.#nextTick) this.#tick();
         // Something else may be what an answer waits for.
@@ -386,21 +396,26 @@ class Server implements HttpServer {
     const { buffer, held } = connection;
     if (buffer === null) {
       const count = this.#c.read(connection.fd, this.#arrived);
-      if (count > 0) return this.#advance(connection, this.#arrived, count);
+      if (count > 0) return this.#advance(connection, this.#arrived, count, true);
       if (count !== -ERRNO.EAGAIN) this.#end(connection);
       return;
     }
     const count = this.#c.read(connection.fd, buffer.subarray(held));
-    if (count > 0) return this.#advance(connection, buffer, held + count);
+    if (count > 0) return this.#advance(connection, buffer, held + count, true);
     if (count !== -ERRNO.EAGAIN) this.#end(connection);
   }
 
-  /** Answers all requests that are whole, and keeps the rest. */
-  #advance(connection: Connection, bytes: Uint8Array<ArrayBuffer>, held: number): void {
+  /**
+   * Answers all requests that are whole, and keeps the rest.
+   *
+   * @param isNews Whether the kernel has just told of these bytes. What came behind them, or meanwhile, may have been sent
+   * after others were answered.
+   */
+  #advance(connection: Connection, bytes: Uint8Array<ArrayBuffer>, held: number, isNews: boolean): void {
     let at = 0;
     while (at < held && connection.phase === "reading") {
       const view = at === 0 && held === bytes.length ? bytes : bytes.subarray(at, held);
-      const used = this.#request(connection, view);
+      const used = this.#request(connection, view, isNews && at === 0 ? this.#moment : this.#lastMoment + 1);
       if (used === 0) break;
       at += used;
     }
@@ -432,7 +447,7 @@ class Server implements HttpServer {
    * @param bytes What came, from its first byte.
    * @returns Its length; 0 while it is not whole, or when it was refused.
    */
-  #request(connection: Connection, bytes: Uint8Array<ArrayBuffer>): number {
+  #request(connection: Connection, bytes: Uint8Array<ArrayBuffer>, moment: number): number {
     if (connection.head === null) {
       const { lastHead, lastBytes } = connection;
       const isSame = lastHead !== null && startsWith(bytes, lastBytes);
@@ -477,11 +492,12 @@ class Server implements HttpServer {
     } else if (head.body > 0) {
       used += head.body;
       if (bytes.length < used) return 0;
-      // What it lies in is used again before a handler that takes its time has done.
-      content = bytes.slice(headLength, used);
+      content = bytes.subarray(headLength, used);
     }
     connection.next();
-    const answer = this.#options.handler({ ...head, content });
+    this.#lastMoment = Math.max(this.#lastMoment, moment);
+    const { method, target, fields, keepAlive, body } = head;
+    const answer = this.#options.handler({ method, target, fields, keepAlive, body, content, moment });
     if (answer instanceof Promise) this.#answerLater(connection, head, answer);
     else this.#answer(connection, head, answer);
     return used;
@@ -554,7 +570,7 @@ class Server implements HttpServer {
   /** Goes on with what came while no request was read. */
   #goOn(connection: Connection): void {
     const { buffer, held } = connection;
-    if (connection.phase === "reading" && buffer !== null) this.#advance(connection, buffer, held);
+    if (connection.phase === "reading" && buffer !== null) this.#advance(connection, buffer, held, false);
     const { phase } = connection;
     if (phase === "reading" || phase === "draining") this.#watch(connection, POLL.IN);
   }

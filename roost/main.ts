@@ -13,7 +13,7 @@ import { VERSION } from "../base/version.ts";
 import { derivedCeiling, parseArguments } from "./arguments.ts";
 import { countRunning, type StartCount } from "./count_running.ts";
 import { answerAtFront, pathOf, refused } from "./front.ts";
-import { type HttpAnswer, type HttpHandler, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
+import { type HttpAnswer, type HttpHandler, type HttpRequest, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
 import { createLog, type Log } from "./log.ts";
 import { listenOnLoopback } from "./loopback_listener.ts";
 import type { RefereeOptions } from "./open_referee.ts";
@@ -133,14 +133,16 @@ function answering(options: RefereeOptions, log: Log): HttpHandler {
     log.event({ event: "defect", error: error instanceof Error ? error.stack ?? error.message : String(error) });
     return refused(500, "the daemon failed");
   };
+  const answerLater = async (request: HttpRequest, path: string) => {
+    const kept = { ...request, content: request.content.slice() };
+    return (await open()).answer(kept, path);
+  };
   return (request) => {
     try {
       const path = pathOf(request.target);
       const atFront = answerAtFront(request, path);
       if (atFront !== null) return atFront;
-      const answer = referee === null
-        ? open().then((opened) => opened.answer(request, path))
-        : referee.answer(request, path);
+      const answer = referee === null ? answerLater(request, path) : referee.answer(request, path);
       return answer instanceof Promise ? answer.catch(failed) : answer;
     } catch (error) {
       return failed(error);
