@@ -52,6 +52,8 @@ export interface HttpServerOptions {
   readonly requestMs: number;
   /** Connections that are open at once; one more ends the one that has kept waiting longest. */
   readonly maxConnections: number;
+  /** What is done once the first request was answered, or so many milliseconds after the start. */
+  readonly settled?: { readonly afterMs: number; readonly work: () => void };
 }
 
 /** Connections of a server. A request, its head and body, takes up 80 KiB at most. */
@@ -231,6 +233,10 @@ class Server implements HttpServer {
   #nextTick = 0;
   /** When connections are accepted again, while there are no descriptors. */
   #acceptAgain = Infinity;
+  /** What is to be done once the server has settled, and when that is at the latest. */
+  #settle: (() => void) | null;
+  #settleBy: number;
+  #hasAnswered = false;
   /** When a server that closes ends what is not answered. */
   #closeBy = Infinity;
   #closing = false;
@@ -243,6 +249,8 @@ class Server implements HttpServer {
     this.#c = c;
     this.#listener = fd;
     this.#options = options;
+    this.#settle = options.settled?.work ?? null;
+    this.#settleBy = this.#settle === null ? Infinity : this.#now + options.settled!.afterMs;
     this.#tickMs = Math.max(10, Math.min(500, options.requestMs / 10));
     this.#epoll = c.epollCreate();
     c.epollControl(this.#epoll, EPOLL_CTL.ADD, fd, POLL.IN);
@@ -273,10 +281,19 @@ class Server implements HttpServer {
         if (count <= 0 || this.#answering > 0 || this.#closing || this.#now >= turnEnds) break;
         count = this.#c.epollWait(this.#epoll, records, LINGER_HERE_MS);
       }
+      if (this.#hasAnswered || this.#now >= this.#settleBy) this.#hasSettled();
     }
     for (const connection of this.#connections.values()) this.#end(connection);
     this.#c.close(this.#epoll);
     this.#c.close(this.#listener);
+  }
+
+  #hasSettled(): void {
+    const settle = this.#settle;
+    if (settle === null) return;
+    this.#settle = null;
+    this.#settleBy = Infinity;
+    settle();
   }
 
   /** Whether a server that closes has nothing left to do. */
@@ -287,9 +304,9 @@ class Server implements HttpServer {
     return this.#connections.size === 0 || this.#now >= this.#closeBy;
   }
 
-  /** How long the kernel may be waited for; without connections nothing has a time. */
+  /** How long the kernel may be waited for; a server that has settled and has no connections waits for ever. */
   #waitMs(): number {
-    const next = Math.min(this.#connections.size === 0 ? Infinity : this.#nextTick, this.#acceptAgain);
+    const next = Math.min(this.#connections.size === 0 ? Infinity : this.#nextTick, this.#acceptAgain, this.#settleBy);
     return next === Infinity ? -1 : Math.max(0, Math.ceil(next - performance.now()));
   }
 
@@ -529,6 +546,7 @@ class Server implements HttpServer {
   }
 
   #answer(connection: Connection, head: RequestHead, answer: HttpAnswer): void {
+    this.#hasAnswered = true;
     const isKept = head.keepAlive && !this.#closing;
     const bytes = answerBytes(answer, isKept, head.method === "HEAD", this.#room);
     this.#write(connection, bytes, isKept);

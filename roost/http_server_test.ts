@@ -363,6 +363,54 @@ Deno.test("an answer that is not ASCII is as long as it says", async () => {
   assert.ok(text.endsWith('{"text":"é€😀"}'));
 });
 
+Deno.test("what is done once the server has settled is done once: behind the first answer, or after a while", async () => {
+  const order: string[] = [];
+  const options = (afterMs: number) => ({ settled: { afterMs, work: () => void order.push("settled") } });
+  {
+    await using at = served(({ target }) => (order.push(target), OK), options(60_000));
+    using connection = await connect(at.port);
+    await pause(30);
+    assert.deepEqual(order, []);
+    for (const target of ["/1", "/2"]) {
+      await send(connection, get(target));
+      assert.equal((await answers(connection, 1)).length, 1);
+      await pause(30);
+    }
+  }
+  assert.deepEqual(order.splice(0), ["/1", "settled", "/2"]);
+  await using _at = served(() => OK, options(50));
+  await pause(20);
+  assert.deepEqual(order, []);
+  await until("it has settled", () => order.length > 0);
+  await pause(100);
+  assert.deepEqual(order, ["settled"]);
+});
+
+Deno.test("requests that came together share a moment; what was sent behind one of them has a later one", async () => {
+  const moments: number[] = [];
+  await using at = served(({ target, moment }) => {
+    moments.push(moment);
+    return target === "/late" ? pause(5).then(() => OK) : OK;
+  });
+  using connection = await connect(at.port);
+  await send(connection, get("/1") + get("/2") + get("/late") + get("/3"));
+  assert.equal((await answers(connection, 4)).length, 4);
+  assert.deepEqual(moments, moments.toSorted((a, b) => a - b));
+  assert.equal(new Set(moments.splice(0)).size, 4);
+  const many = await Promise.all(Array.from({ length: 30 }, () => connect(at.port)));
+  // Held up until all have come.
+  await send(connection, get("/1"));
+  await answers(connection, 1);
+  const start = performance.now();
+  const sent = many.map((each) => send(each, get("/1")));
+  while (performance.now() - start < 20);
+  await Promise.all(sent);
+  await Promise.all(many.map((each) => answers(each, 1)));
+  for (const each of many) each.close();
+  assert.equal(moments.length, 31);
+  assert.ok(new Set(moments).size < 31, `${moments}`);
+});
+
 interface Starved extends AsyncDisposable {
   readonly port: number;
   readonly pid: number;

@@ -19,7 +19,7 @@ import { listenOnLoopback } from "./loopback_listener.ts";
 import type { RefereeOptions } from "./open_referee.ts";
 import type { Referee } from "./referee.ts";
 
-/** When a daemon that nobody asked anything loads what decides, in milliseconds after its start. */
+/** When a daemon that nobody asked anything loads what decides, in milliseconds after it listens. */
 const WARM_UP_MS = 1_000;
 
 /** How long requests that are being answered may take when the daemon is told to stop, in milliseconds. */
@@ -69,10 +69,11 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const home = murmurHomeAt(homePath);
   const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);
 
+  const c = libc();
   const started = performance.now();
   let count: StartCount;
   try {
-    count = countRunning(home.running);
+    count = countRunning(home.running, c);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);
@@ -84,13 +85,12 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
       `records read in ${took} ms; ${stale} stale and ${unreadable} unreadable not counted)`,
   );
 
-  const c = libc();
   const listener = listenOnLoopback(c, port);
   if (typeof listener === "number") {
     return refuse(`failed to bind port ${port}: ${c.errorText(-listener)} (os error ${-listener})`);
   }
   const log = createLog(Deno.stderr);
-  const handler = answering({
+  const { handler, open } = answering({
     bounds: { maxDepth, maxConcurrent, maxLiveCapsules },
     found,
     runningPath: home.running,
@@ -104,6 +104,8 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
     requestMs: bounds.roostRequest,
     // Reading records and archives takes descriptors too, and watching processes a quarter of them.
     maxConnections: Math.min(MAX_CONNECTIONS, Math.floor(descriptorLimit() / 2)),
+    // Not by a timer: Deno loads 5 ms of code for the first one that is set.
+    settled: { afterMs: WARM_UP_MS, work: open },
   });
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, () => resolve(signal));
@@ -118,8 +120,8 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   return 0;
 }
 
-/** Answers requests. What decides is loaded for the first one that needs it, or a little later. */
-function answering(options: RefereeOptions, log: Log): HttpHandler {
+/** Answers requests. What decides is loaded for the first one that needs it, or when it is told to be. */
+function answering(options: RefereeOptions, log: Log): { readonly handler: HttpHandler; readonly open: () => void } {
   let referee: Referee | null = null;
   let opening: Promise<Referee> | null = null;
   // Written out, the specifier would have it parsed before the daemon listens.
@@ -127,8 +129,6 @@ function answering(options: RefereeOptions, log: Log): HttpHandler {
     opening ??= (import(new URL("./open_referee.ts", import.meta.url).href) as Promise<
       typeof import("./open_referee.ts")
     >).then(({ openReferee }) => openReferee(options)).then((opened) => referee = opened);
-  // Whoever asks first is told when it fails.
-  Deno.unrefTimer(setTimeout(() => open().catch(() => {}), WARM_UP_MS));
   const failed = (error: unknown): HttpAnswer => {
     log.event({ event: "defect", error: error instanceof Error ? error.stack ?? error.message : String(error) });
     return refused(500, "the daemon failed");
@@ -137,7 +137,7 @@ function answering(options: RefereeOptions, log: Log): HttpHandler {
     const kept = { ...request, content: request.content.slice() };
     return (await open()).answer(kept, path);
   };
-  return (request) => {
+  const handler: HttpHandler = (request) => {
     try {
       const path = pathOf(request.target);
       const atFront = answerAtFront(request, path);
@@ -148,6 +148,8 @@ function answering(options: RefereeOptions, log: Log): HttpHandler {
       return failed(error);
     }
   };
+  // Whoever asks first is told when it fails.
+  return { handler, open: () => void open().catch(() => {}) };
 }
 
 function absolute(path: string): string {
