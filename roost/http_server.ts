@@ -40,6 +40,8 @@ export interface HttpAnswer {
   readonly status: number;
   /** The JSON text. */
   readonly body: string;
+  /** A further header field, its name and value, both ASCII. */
+  readonly field?: readonly [name: string, value: string];
 }
 
 /** Answers a request; at once wherever it can. */
@@ -122,29 +124,30 @@ const ACCEPT_AGAIN_MS = 10;
  * @param headOnly To a `HEAD` request the body is only announced.
  */
 export function answerBytes(
-  { status, body }: HttpAnswer,
+  { status, body, field }: HttpAnswer,
   keepAlive: boolean,
   headOnly = false,
   room: Uint8Array<ArrayBuffer> = NO_ROOM,
 ): Uint8Array<ArrayBuffer> {
-  const size = ANSWER_HEAD + 3 * body.length;
+  const further = field === undefined ? "" : `${field[0]}: ${field[1]}\r\n`;
+  const size = ANSWER_HEAD + further.length + 3 * body.length;
   const bytes = size <= room.length ? room : new Uint8Array(size);
-  const head = answerHead(status, body.length, keepAlive);
+  const head = answerHead(status, body.length, keepAlive, further);
   let { written } = encoder.encodeInto(head + body, bytes);
   let headLength = head.length;
   // As good as every answer is ASCII, a byte a character.
   if (written !== headLength + body.length) {
     const content = encoder.encode(body);
-    headLength = encoder.encodeInto(answerHead(status, content.length, keepAlive), bytes).written;
+    headLength = encoder.encodeInto(answerHead(status, content.length, keepAlive, further), bytes).written;
     bytes.set(content, headLength);
     written = headLength + content.length;
   }
   return bytes.subarray(0, headOnly ? headLength : written);
 }
 
-function answerHead(status: number, length: number, keepAlive: boolean): string {
+function answerHead(status: number, length: number, keepAlive: boolean, further: string): string {
   return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\n` +
-    `content-length: ${length}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
+    `content-length: ${length}\r\n${further}${keepAlive ? "" : "connection: close\r\n"}\r\n`;
 }
 
 const NO_ROOM: Uint8Array<ArrayBuffer> = new Uint8Array(0);

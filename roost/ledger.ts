@@ -7,20 +7,11 @@
  *
  * @module
  */
+import type { RoostBounds } from "../base/roost_bounds.ts";
 import type { RoostOutcome } from "../base/roost_client.ts";
 import { Fifo } from "./fifo.ts";
 import { RecentIds } from "./recent_ids.ts";
 import { SlotMap } from "./slot_map.ts";
-
-/** The operator's three bounds; 0 refuses every delegation, and none means unlimited. */
-export interface DelegationBounds {
-  /** Levels of delegation below a session that registered without an approval. */
-  readonly maxDepth: number;
-  /** Children one session holds live at once. */
-  readonly maxConcurrent: number;
-  /** Capsules live on the host at once. */
-  readonly maxLiveCapsules: number;
-}
 
 /** Sessions that are kept, running ones included. */
 export const MAX_SESSIONS = 65_536;
@@ -76,7 +67,8 @@ function holdsSlot({ state, session }: Reservation<unknown>): boolean {
  * @typeParam G What is kept of a running session's grants.
  */
 export class Ledger<G> {
-  readonly bounds: DelegationBounds;
+  /** 0 refuses every delegation, and none means unlimited. */
+  readonly bounds: RoostBounds;
   readonly #running = new SlotMap<RunningSession<G>>();
   /** Ended sessions in the order they ended: twice the depth, one more when it failed. */
   readonly #ended = new RecentIds(MAX_SESSIONS);
@@ -99,7 +91,7 @@ export class Ledger<G> {
    * @param approvalMs How long an approval lives.
    * @param found Ids of the sessions that were found running.
    */
-  constructor(bounds: DelegationBounds, approvalMs: number, found: Iterable<string> = []) {
+  constructor(bounds: RoostBounds, approvalMs: number, found: Iterable<string> = []) {
     this.bounds = bounds;
     this.#approvalMs = approvalMs;
     for (const id of found) this.#found.add(id);

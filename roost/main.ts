@@ -6,13 +6,13 @@
  */
 import { descriptorLimit } from "../base/descriptor_limit.ts";
 import { reasonOf } from "../base/errors.ts";
-import { libc } from "../base/libc.ts";
+import { type Libc, libc } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
 import { derivedCeiling, parseArguments } from "./arguments.ts";
 import { countRunning, type StartCount } from "./count_running.ts";
-import { answerAtFront, pathOf, refused } from "./front.ts";
+import { answerAtFront, healthAnswer, pathOf, refused } from "./front.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
 import { createLog, type Log } from "./log.ts";
 import { listenOnLoopback } from "./loopback_listener.ts";
@@ -69,7 +69,12 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const home = murmurHomeAt(homePath);
   const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);
 
-  const c = libc();
+  let c: Libc;
+  try {
+    c = libc();
+  } catch (error) {
+    return refuse(reasonOf(error));
+  }
   const started = performance.now();
   let count: StartCount;
   try {
@@ -137,10 +142,11 @@ function answering(options: RefereeOptions, log: Log): { readonly handler: HttpH
     const kept = { ...request, content: request.content.slice() };
     return (await open()).answer(kept, path);
   };
+  const health = healthAnswer(options.bounds);
   const handler: HttpHandler = (request) => {
     try {
       const path = pathOf(request.target);
-      const atFront = answerAtFront(request, path);
+      const atFront = answerAtFront(request, path, health);
       if (atFront !== null) return atFront;
       const answer = referee === null ? answerLater(request, path) : referee.answer(request, path);
       return answer instanceof Promise ? answer.catch(failed) : answer;
