@@ -69,3 +69,4 @@ export {
   type SpawnGrant,
   type SpawnRequest,
 } from "./base/roost_client.ts";
+export type { RoostBounds } from "./base/roost_bounds.ts";

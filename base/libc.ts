@@ -44,6 +44,7 @@ export const ERRNO = {
   ELOOP: 40,
   EOVERFLOW: 75,
   EOPNOTSUPP: 95,
+  ENOBUFS: 105,
   EDQUOT: 122,
 } as const;
 
@@ -658,8 +659,20 @@ export class Libc {
 
   /** Lets a socket be bound while closed connections of the one before it linger. */
   reuseAddress(fd: number): number {
+    return this.#switchOn(fd, SOL_SOCKET, SO_REUSEADDR);
+  }
+
+  /**
+   * Has what is written sent at once, though the peer has not acknowledged what was sent before. Connections of a listening
+   * socket are as it was.
+   */
+  sendAtOnce(fd: number): number {
+    return this.#switchOn(fd, IPPROTO_TCP, TCP_NODELAY);
+  }
+
+  #switchOn(fd: number, level: number, option: number): number {
     const on = new Uint8Array(Int32Array.of(1).buffer);
-    return this.#result(this.#c.callNNNB(SYS.setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, on, on.length));
+    return this.#result(this.#c.callNNNB(SYS.setsockopt, fd, level, option, on, on.length));
   }
 
   /** @param address A `sockaddr`. */
@@ -763,6 +776,8 @@ const AF_INET = 2;
 const SOCK_STREAM = 1;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
+const IPPROTO_TCP = 6;
+const TCP_NODELAY = 1;
 
 /** Operations of `epoll_ctl`. */
 export const EPOLL_CTL = { ADD: 1, DEL: 2, MOD: 3 } as const;

@@ -34,19 +34,20 @@ const encoder = new TextEncoder();
 const INPUT = new Uint8Array(4_096);
 const CODE = new Uint8Array(32);
 
-/** The code's state behind a key, half of what a code costs, and one to work on. */
+/** The code's state behind a key and a domain, half of what a code costs, and one to work on. */
 interface KeyedCode {
+  readonly domain: string;
   readonly keyed: ReturnType<typeof hmac.create>;
   readonly work: ReturnType<typeof hmac.create>;
 }
 
 const codes = new WeakMap<Uint8Array, KeyedCode>();
 
-function keyedCode(key: Uint8Array): KeyedCode {
+function keyedCode(domain: string, key: Uint8Array): KeyedCode {
   let code = codes.get(key);
-  if (code === undefined) {
-    const keyed = hmac.create(sha256, key);
-    codes.set(key, code = { keyed, work: keyed.clone() });
+  if (code?.domain !== domain) {
+    const keyed = hmac.create(sha256, key).update(encoder.encode(`${domain}\x1f`));
+    codes.set(key, code = { domain, keyed, work: keyed.clone() });
   }
   return code;
 }
@@ -59,9 +60,8 @@ function utf8Of(text: string): Uint8Array {
 
 /** Keys are never changed once they were used. */
 function codeOf({ domain }: TokenFamily, key: Uint8Array, segment: string): string {
-  const text = `${domain}\x1f${segment}`;
-  const { keyed, work } = keyedCode(key);
-  keyed._cloneInto(work).update(utf8Of(text)).digestInto(CODE);
+  const { keyed, work } = keyedCode(domain, key);
+  keyed._cloneInto(work).update(utf8Of(segment)).digestInto(CODE);
   return CODE.toBase64(BASE64URL);
 }
 

@@ -22,17 +22,21 @@ export function parseProcessStat(text: string): ProcessStat | null {
   return { state, start };
 }
 
-function readProcessStat(pid: number): ProcessStat | null {
+/** `null` when there is no such process; `untold` when its facts could not be read, for want of a descriptor for instance. */
+function readProcessStat(pid: number): ProcessStat | "untold" | null {
   try {
     return parseProcessStat(Deno.readTextFileSync(`/proc/${pid}/stat`));
-  } catch {
-    return null;
+  } catch (error) {
+    // It may end between being opened and being read.
+    const isGone = error instanceof Deno.errors.NotFound || (error as Error).message.includes("(os error 3)");
+    return isGone ? null : "untold";
   }
 }
 
 /** Start token of a process, compared for equality only; `null` when it can't be read. */
 export function startToken(pid: number): string | null {
-  return readProcessStat(pid)?.start ?? null;
+  const stat = readProcessStat(pid);
+  return stat === null || stat === "untold" ? null : stat.start;
 }
 
 /** Start token of this process, `""` when it can't be read (spec cli 4.1). */
@@ -44,8 +48,11 @@ let shown: boolean | undefined;
 
 /** Whether `/proc` shows the processes of others: the first one is always there. `hidepid` and other systems hide it. */
 function procShowsAll(): boolean {
-  shown ??= readProcessStat(1) !== null;
-  return shown;
+  if (shown !== undefined) return shown;
+  const first = readProcessStat(1);
+  // Another time it may tell.
+  if (first === "untold") return false;
+  return shown = first !== null;
 }
 
 /** Whether a pid is held by anything, as signal 0 tells. */
@@ -63,6 +70,7 @@ function pidIsHeld(pid: number): boolean {
 function lookAt(pid: number): ProcessStat | "unreadable" | null {
   if (!Number.isSafeInteger(pid) || pid <= 0 || pid > 0x7fff_ffff) return null;
   const stat = readProcessStat(pid);
+  if (stat === "untold") return pidIsHeld(pid) ? "unreadable" : null;
   // The first signal a program sends loads 2 ms of code.
   if (stat === null) return !procShowsAll() && pidIsHeld(pid) ? "unreadable" : null;
   return stat.state === "Z" || stat.state === "X" ? null : stat;

@@ -84,3 +84,25 @@ Deno.test("one look at all pids tells the same of each", async () => {
   assert.equal(heldPids()?.has(child.pid), false);
   assert.equal(readProcess(Deno.pid, ownStartToken(), new Set([child.pid])).state, "gone");
 });
+
+Deno.test("a process whose facts cannot be read for want of descriptors is not gone", async () => {
+  const url = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
+  const program = `
+    import { readProcess } from ${url("./process_identity.ts")};
+    import { libc } from ${url("./libc.ts")};
+    const c = libc();
+    // From here on it knows that all processes are shown.
+    readProcess(2 ** 22 + 1, "1");
+    const held = [];
+    for (let fd = c.epollCreate(); fd >= 0; fd = c.epollCreate()) held.push(fd);
+    const read = [readProcess(Deno.ppid, "1").state, readProcess(2 ** 22 + 1, "1").state];
+    held.forEach((fd) => c.close(fd));
+    // What could not be told then is told now.
+    read.push(readProcess(Deno.ppid, "1").state);
+    console.log(JSON.stringify(read));`;
+  const config = new URL("../deno.json", import.meta.url).pathname;
+  const { stdout, stderr } = await new Deno.Command("sh", {
+    args: ["-c", 'ulimit -n 60 && "$@"; true', "sh", Deno.execPath(), "eval", "--config", config, program],
+  }).output();
+  assert.equal(new TextDecoder().decode(stdout), '["unverified","gone","gone"]\n', new TextDecoder().decode(stderr));
+});

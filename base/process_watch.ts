@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { descriptorLimit } from "./descriptor_limit.ts";
 import { type Libc, libc, POLL_RECORD_BYTES } from "./libc.ts";
 import { readProcess } from "./process_identity.ts";
 
@@ -37,7 +38,7 @@ export class ProcessWatch implements Disposable {
   /** @param useDescriptors False looks at each process on its own. */
   constructor(useDescriptors = Deno.build.os === "linux") {
     this.#libc = useDescriptors ? openLibc() : null;
-    this.#maxDescriptors = this.#libc === null ? 0 : watchableDescriptors(readLimits());
+    this.#maxDescriptors = this.#libc === null ? 0 : watchableDescriptors(descriptorLimit());
   }
 
   /** Watches a process; one that was watched under the key is forgotten. */
@@ -114,24 +115,9 @@ export class ProcessWatch implements Disposable {
   }
 }
 
-/**
- * How many processes may be watched by descriptor.
- *
- * @param limits Text of `/proc/self/limits`, empty when it cannot be read.
- */
-export function watchableDescriptors(limits: string): number {
-  const limit = /^Max open files +(\d+)/m.exec(limits);
-  return limit === null
-    ? MAX_DESCRIPTORS
-    : Math.min(MAX_DESCRIPTORS, Math.floor(Number(limit[1]) / SHARE_OF_DESCRIPTORS));
-}
-
-function readLimits(): string {
-  try {
-    return Deno.readTextFileSync("/proc/self/limits");
-  } catch {
-    return "";
-  }
+/** How many processes may be watched by descriptor, of so many descriptors that there may be. */
+export function watchableDescriptors(limit: number): number {
+  return Math.min(MAX_DESCRIPTORS, Math.floor(limit / SHARE_OF_DESCRIPTORS));
 }
 
 const NONE: readonly string[] = [];

@@ -9,6 +9,7 @@
 import { HttpError } from "./http_error.ts";
 import { isJsonObject, type JsonObject } from "./json_value.ts";
 import { hostAndPort, sendPlain } from "./plain_http.ts";
+import { BOUNDS_HEADER, parseBounds, type RoostBounds } from "./roost_bounds.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "./time_bounds.ts";
 
 /** Request header that carries a session's credential, at `/spawn` and `/deregister`. */
@@ -149,9 +150,13 @@ export class RoostClient {
     return hostAndPort(this.#address.host, this.#address.port);
   }
 
-  /** Whether the daemon listens: resolves when it does. @throws {HttpError} */
-  async health(options: RoostCallOptions = {}): Promise<RoostAnswer<null>> {
-    return await this.#call({ method: "GET", path: "/health" }, () => null, options);
+  /** Whether the daemon listens, and its bounds where it tells them: resolves when it does. @throws {HttpError} */
+  async health(options: RoostCallOptions = {}): Promise<RoostAnswer<RoostBounds | null>> {
+    return await this.#call(
+      { method: "GET", path: "/health" },
+      (_, headers) => parseBounds(headers.get(BOUNDS_HEADER)),
+      options,
+    );
   }
 
   /** Asks whether the session of a credential may spawn a capsule. @throws {HttpError} */
@@ -222,7 +227,7 @@ export class RoostClient {
 
   async #call<T>(
     { method, path, header, body }: Call,
-    read: (answer: JsonObject) => T | undefined,
+    read: (answer: JsonObject, headers: ReadonlyMap<string, string>) => T | undefined,
     { signal }: RoostCallOptions,
   ): Promise<RoostAnswer<T>> {
     const { host, port, path: base } = this.#address;
@@ -249,7 +254,7 @@ export class RoostClient {
         message: typeof message === "string" ? oneLine(message) : `${this.where} answered ${response.status}`,
       };
     }
-    const value = answer === null ? undefined : read(answer);
+    const value = answer === null ? undefined : read(answer, response.headers);
     if (value === undefined) throw new HttpError("protocol", `${this.where} does not answer as mur-roost does`);
     return { ok: true, value };
   }

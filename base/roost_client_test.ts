@@ -31,10 +31,13 @@ Deno.test("a session's life with the real daemon", async () => {
   await using home = new RoostHome();
   await home.install("parent", "capabilities: { spawn: { allow: [local/child] } }\n");
   const sha256 = await home.install("child");
-  await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent"], { home: home.path });
+  await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent", "--max-live-capsules", "9"], {
+    home: home.path,
+  });
   const client = new RoostClient(parseRoostUrl(daemon.url)!);
   assert.equal(client.where, `127.0.0.1:${daemon.port}`);
-  assert.deepEqual(await client.health(), { ok: true, value: null });
+  const bounds = { maxDepth: 3, maxConcurrent: 4, maxLiveCapsules: 9 };
+  assert.deepEqual(await client.health(), { ok: true, value: bounds });
   const parent = newId("ses");
   const registered = await client.register({ session_id: parent, name: "local/parent", version: "1.0.0" }, null);
   assert.ok(registered.ok);

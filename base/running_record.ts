@@ -143,7 +143,19 @@ export interface RunningDirectory {
 }
 
 /** Largest record, in bytes. What is longer was written by nobody who writes records. */
-const MAX_RECORD_BYTES = 1 << 20;
+export const MAX_RECORD_BYTES = 1 << 20;
+
+/**
+ * Reads the text of a file that may be a record.
+ *
+ * @returns `null` for what is longer than {@linkcode MAX_RECORD_BYTES}.
+ * @throws {Deno.errors.NotFound} When it is not there; anything else when it cannot be read.
+ */
+export type RecordReader = (path: string) => string | null;
+
+function readByDeno(path: string): string | null {
+  return Deno.lstatSync(path).size <= MAX_RECORD_BYTES ? Deno.readTextFileSync(path) : null;
+}
 
 /** End of the name of a session's control token. */
 const CONTROL_SUFFIX = ".control";
@@ -163,7 +175,7 @@ export function holdRunningDirectory(dir: string): void {
   if ((mode! & 0o777) !== 0o700) Deno.chmodSync(dir, 0o700);
 }
 
-function read(dir: string): RunningDirectory {
+function read(dir: string, readText: RecordReader): RunningDirectory {
   const records: RunningRecord[] = [];
   const older: OlderRunningRecord[] = [];
   const unreadable: string[] = [];
@@ -175,8 +187,7 @@ function read(dir: string): RunningDirectory {
     let text: string | null = null;
     try {
       // A link is no record, and a pipe would be waited for.
-      const path = `${dir}/${name}`;
-      if (isFile && Deno.lstatSync(path).size <= MAX_RECORD_BYTES) text = Deno.readTextFileSync(path);
+      if (isFile) text = readText(`${dir}/${name}`);
     } catch (error) {
       // When it is not there, its session has just ended.
       if (!(error instanceof Deno.errors.NotFound)) unopened.push(name);
@@ -203,7 +214,7 @@ function read(dir: string): RunningDirectory {
 export function readRunningDirectory(dir: string): RunningDirectory {
   try {
     holdRunningDirectory(dir);
-    const found = read(dir);
+    const found = read(dir, readByDeno);
     for (const name of found.unreadable) {
       try {
         Deno.removeSync(`${dir}/${name}`);
@@ -223,11 +234,12 @@ export function readRunningDirectory(dir: string): RunningDirectory {
 /**
  * Reads the directory and changes nothing, as the spawn daemon does. A missing directory holds nothing.
  *
+ * @param readText How records are read; as Deno does it, which needs nothing opened before.
  * @throws {MurError} `E-RUN-028` when it can't be listed.
  */
-export function peekRunningDirectory(dir: string): RunningDirectory {
+export function peekRunningDirectory(dir: string, readText: RecordReader = readByDeno): RunningDirectory {
   try {
-    return read(dir);
+    return read(dir, readText);
   } catch (cause) {
     if (cause instanceof Deno.errors.NotFound) {
       return { records: [], older: [], unreadable: [], unopened: [], controlTokens: new Set() };

@@ -30,6 +30,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(): Promise<BenchRe
   "delegation-burst": () => import("./delegation_burst.ts"),
   "roost-start": () => import("./roost_start.ts"),
   "roost-storm": () => import("./roost_storm.ts"),
+  "roost-tokens": () => import("./roost_tokens.ts"),
 };
 
 const names = Deno.args.length > 0 ? Deno.args : Object.keys(BENCHMARKS);

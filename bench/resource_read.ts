@@ -8,6 +8,7 @@
  * @module
  */
 import { type BarePeer, startBarePeer } from "./bare_peer.ts";
+import { compiledClient } from "./compiled_client.ts";
 import { PLANE_BUDGET_BYTES } from "../runtime/door/plane_endpoint.ts";
 import { type BenchSession, startBenchSession } from "./door_session.ts";
 import { type BenchResult, type Figure, median } from "./result.ts";
@@ -80,15 +81,6 @@ http { access_log off; keepalive_timeout 0; sendfile on; ${temporary.join(" ")}
   };
 }
 
-async function compiledClient(directory: string): Promise<string> {
-  const program = `${directory}/connection_load`;
-  const { success, stderr } = await new Deno.Command("cc", {
-    args: ["-O2", "-pthread", "-o", program, new URL("./connection_load.c", import.meta.url).pathname],
-  }).output();
-  if (!success) throw new Error(new TextDecoder().decode(stderr));
-  return program;
-}
-
 /** Highest resident memory of a session while work goes on, in MB. */
 async function peakOf(session: BenchSession, work: Promise<unknown>): Promise<number> {
   let peak = session.residentMb();
@@ -115,7 +107,7 @@ export async function run(): Promise<BenchResult> {
     for (let at = 0; at < bytes.length; at += 65_536) crypto.getRandomValues(bytes.subarray(at, at + 65_536));
     await Deno.writeFile(`${root}/small`, bytes.subarray(0, SMALL_BYTES));
     await Deno.writeFile(`${root}/large`, bytes);
-    const client = await compiledClient(directory);
+    const client = await compiledClient("connection_load", directory);
     const load = async (port: number, name: string, least: number, lanes: number, ms: number) => {
       const { success, stdout, stderr } = await new Deno.Command(client, {
         args: [port, `/resources/files/${name}`, lanes, ms, least].map(String),

@@ -1,21 +1,23 @@
 /**
  * `POST /spawn` and `GET /status` of the real daemon over 64 connections, each beside a bare `Deno.serve` that parses the
  * same body and returns the same JSON; and the memory of 1,000 live sessions. Where the machine has cores to choose from,
- * both servers run on one of them alone.
+ * both servers run on one of them alone and the client on another. Rounds are short and in turn, so that what else the
+ * machine does hits both; a ratio is the median of theirs. Needs a C compiler.
  *
  * @module
  */
 import { newId } from "../base/ids.ts";
 import { RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
 import { residentBytes } from "../roost/testing/storm.ts";
-import { type Load, load } from "./raw_http.ts";
+import { compiledClient, keepaliveLoad } from "./compiled_client.ts";
+import type { Load } from "./raw_http.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const CONNECTIONS = 64;
-const ROUND_MS = 1_000;
-const ROUNDS = 5;
+const ROUND_MS = 500;
+const ROUNDS = 15;
 const SESSIONS = 1_000;
-const WARM_UP = 30_000;
+const WARM_UP_MS = 2_000;
 
 const BARE = `const headers = [["content-type", "application/json"]];
 const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
@@ -24,13 +26,13 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, asy
 });
 console.log(server.addr.port);`;
 
-/** Command line in front of a server that keeps it on one core. */
-const ON_ONE_CORE = navigator.hardwareConcurrency > 1 ? ["taskset", "-c", "0"] : [];
+/** Command lines in front of a program that keep it on one core. */
+const onCore = (core: number) => navigator.hardwareConcurrency > 1 ? ["taskset", "-c", String(core)] : [];
 
 async function startBare(answers: readonly string[]) {
   const file = await Deno.makeTempFile({ suffix: ".ts" });
   await Deno.writeTextFile(file, BARE);
-  const [program, ...args] = [...ON_ONE_CORE, Deno.execPath(), "run", "--quiet", "--no-config", "-A", file, ...answers];
+  const [program, ...args] = [...onCore(0), Deno.execPath(), "run", "--quiet", "--no-config", "-A", file, ...answers];
   const child = new Deno.Command(program!, { args, stdin: "null", stdout: "piped", stderr: "inherit" }).spawn();
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const port = Number((await reader.read()).value);
@@ -65,26 +67,22 @@ interface Measured extends Load {
   readonly processorUs: number;
 }
 
-async function measured(pid: number, port: number, request: Uint8Array): Promise<Measured> {
+async function measured(client: readonly string[], pid: number, port: number, request: Uint8Array): Promise<Measured> {
   const before = processorMs(pid);
-  const result = await load(port, request, CONNECTIONS, ROUND_MS);
+  const result = await keepaliveLoad(client, port, request, CONNECTIONS, ROUND_MS);
   return { ...result, processorUs: (processorMs(pid) - before) * 1_000 / result.latencies.length };
-}
-
-/** Sends so many requests that a figure does not depend on how fast a busy machine compiles. */
-async function warmUp(port: number, request: Uint8Array): Promise<void> {
-  for (let sent = 0; sent < WARM_UP;) sent += (await load(port, request, CONNECTIONS, 500)).latencies.length;
 }
 
 export async function run(): Promise<BenchResult> {
   await using home = new RoostHome();
+  const client = [...onCore(1), await compiledClient("keepalive_load", home.path)];
   await home.install("parent", "capabilities: { spawn: { allow: [local/child] } }\n");
   await home.install("child");
   await Deno.mkdir(home.running, { recursive: true, mode: 0o700 });
   const unbounded = ["--max-live-capsules", "4294967295", "--max-concurrent", "4294967295"];
   await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent", ...unbounded], {
     home: home.path,
-    under: ON_ONE_CORE,
+    under: onCore(0),
     // Nobody redeems what is granted here. In use the machine ceiling keeps reservations few; here their expiry does.
     bounds: { spawnApproval: 20 },
   });
@@ -101,14 +99,16 @@ export async function run(): Promise<BenchResult> {
     spawn: [],
     status: [],
   };
-  // Until the code is compiled as it stays, then turn by turn, so that what else the machine does hits both.
+  // Until the code is compiled as it stays.
   for (const port of [daemon.port, bare.port]) {
-    for (const request of [spawn, status]) await warmUp(port, request(port));
+    for (const request of [spawn, status]) {
+      await keepaliveLoad(client, port, request(port), CONNECTIONS, WARM_UP_MS);
+    }
   }
   for (let round = 0; round < ROUNDS; round++) {
     for (const [name, request] of [["spawn", spawn], ["status", status]] as const) {
-      const roost = await measured(daemon.child.pid, daemon.port, request(daemon.port));
-      const peer = await measured(bare.pid, bare.port, request(bare.port));
+      const roost = await measured(client, daemon.child.pid, daemon.port, request(daemon.port));
+      const peer = await measured(client, bare.pid, bare.port, request(bare.port));
       pairs[name].push({ roost, peer });
     }
   }
@@ -135,6 +135,11 @@ export async function run(): Promise<BenchResult> {
       value: of(name, ({ roost }) => quantile(roost, 0.99) / quantile(roost, 0.5)),
       unit: "x",
       atMost: 5,
+    },
+    {
+      what: "the same of bare Deno.serve",
+      value: of(name, ({ peer }) => quantile(peer, 0.99) / quantile(peer, 0.5)),
+      unit: "x",
     },
   ]);
   return { name: `roost requests (${CONNECTIONS} connections)`, figures: [...figures, await memoryFigure()] };

@@ -1,15 +1,21 @@
 /**
  * How long `mur-roost` takes from its start to its first answered `/health` with 1,000 running records to count, each of a
- * process of its own, against an empty program started by the same `deno`, in turn in one run.
+ * process of its own, against an empty program started by the same `deno`, in turn in one run: from a checkout, and bundled
+ * as it is installed.
  *
  * @module
  */
 import { newId } from "../base/ids.ts";
 import { roostCommand, RoostHome } from "../roost/testing/daemon.ts";
+import { PROGRAMS } from "../scripts/program_files.ts";
 import { type BenchResult, median } from "./result.ts";
 
 const ROUNDS = 15;
 const RECORDS = 1_000;
+
+const roostProgram = PROGRAMS.find(({ name }) => name === "mur-roost")!;
+/** The daemon is its bundle alone. */
+const NOTHING_BESIDE = { helper: null, native: { esbuild: "", componentizer: "" } };
 
 export async function run(): Promise<BenchResult> {
   await using home = new RoostHome();
@@ -29,29 +35,47 @@ export async function run(): Promise<BenchResult> {
     while (!text.includes("done")) text += (await reader.read()).value ?? "";
     pids.push(...text.trim().split("\n").slice(0, -1).map(Number));
     for (const pid of pids) home.record(newId("ses"), pid);
-    const times = { empty: [] as number[], counted: [] as number[], bare: [] as number[] };
     await using bareHome = new RoostHome();
-    // The first also writes caches.
-    for (let round = -1; round < ROUNDS; round++) {
+    const { entry, flags } = await roostProgram.prepare(`${home.path}/program`, NOTHING_BESIDE);
+    const bundled = [Deno.execPath(), "run", "--quiet", "--no-config", ...flags, `${home.path}/program/${entry}`];
+    const forms = [
+      { what: "checkout", home, program: undefined },
+      { what: "checkout", home: bareHome, program: undefined },
+      { what: "bundled", home, program: bundled },
+      { what: "bundled", home: bareHome, program: bundled },
+    ];
+    const base: number[] = [];
+    const times: number[][] = forms.map(() => []);
+    // The first ones also write caches; what Deno compiled of a program is kept after its second start.
+    for (let round = -3; round < ROUNDS; round++) {
       const start = performance.now();
       await new Deno.Command(Deno.execPath(), { args: ["run", empty] }).output();
       const took = performance.now() - start;
-      const counted = await toFirstAnswer(home);
-      const bare = await toFirstAnswer(bareHome);
-      if (round < 0) continue;
-      times.empty.push(took);
-      times.counted.push(counted);
-      times.bare.push(bare);
+      for (const [form, { home, program }] of forms.entries()) {
+        const took = await toFirstAnswer(home, program);
+        if (round >= 0) times[form]!.push(took);
+      }
+      if (round >= 0) base.push(took);
     }
-    const base = median(times.empty);
     return {
-      name: "roost start",
+      name: "roost start, to the first answered /health",
       figures: [
-        { what: "empty program", value: base, unit: "ms" },
-        { what: `first /health, ${RECORDS} running records`, value: median(times.counted), unit: "ms" },
-        { what: "over the empty program", value: median(times.counted) / base, unit: "x", atMost: 2.5 },
-        { what: "first /health, none", value: median(times.bare), unit: "ms" },
-        { what: "over the empty program", value: median(times.bare) / base, unit: "x" },
+        { what: "empty program", value: median(base), unit: "ms" },
+        ...forms.flatMap((form, index) => {
+          const count = form.home === home ? RECORDS : 0;
+          const what = `${form.what}, ${count} running records`;
+          const ratios = times[index]!.map((took, round) => took / base[round]!);
+          return [
+            { what, value: median(times[index]!), unit: "ms" },
+            {
+              what: `${what}, over the empty program`,
+              value: median(ratios),
+              unit: "x",
+              // The installed form is what is held to it: a checkout's modules are loaded one by one.
+              ...(count > 0 && form.program !== undefined ? { atMost: 2.5 } : {}),
+            },
+          ];
+        }),
       ],
     };
   } finally {
@@ -63,10 +87,10 @@ export async function run(): Promise<BenchResult> {
 
 const HEALTH = new TextEncoder().encode("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");
 
-async function toFirstAnswer(home: RoostHome): Promise<number> {
+async function toFirstAnswer(home: RoostHome, program?: readonly string[]): Promise<number> {
   const port = freePort();
   const start = performance.now();
-  const child = roostCommand(["--port", String(port)], { home: home.path }).spawn();
+  const child = roostCommand(["--port", String(port)], { home: home.path, program }).spawn();
   let took = NaN;
   const answered = async () => {
     using connection = await Deno.connect({ hostname: "127.0.0.1", port });

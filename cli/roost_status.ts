@@ -1,13 +1,14 @@
 /**
  * `mur roost status`: what the spawn daemon counts, and what each running session may still spawn (spec cli 13.9).
  *
- * The daemon's API tells figures a session at a time and no list, so the sessions are those of the running records. Nothing
- * is changed, the records included.
+ * The daemon's API tells figures a session at a time and no list, so the sessions are those of the running records. Its
+ * bounds it tells beside its answer to the health check. Nothing is changed, the records included.
  *
  * @module
  */
 import { MurError } from "../base/errors.ts";
 import { HttpError } from "../base/http_error.ts";
+import type { RoostBounds } from "../base/roost_bounds.ts";
 import { DEFAULT_ROOST_URL, parseRoostUrl, RoostClient, type RoostSessionStatus } from "../base/roost_client.ts";
 import { peekRunningDirectory, readRecordProcess, type RunningRecord } from "../base/running_record.ts";
 import type { CliContext } from "./context.ts";
@@ -45,9 +46,10 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
   const client = new RoostClient(address, context.bounds);
   const { records } = peekRunningDirectory(context.absoluteHome().running);
   const running = records.filter((record) => readRecordProcess(record).state !== "gone");
+  let bounds: RoostBounds | null;
   let listed: readonly ListedSession[];
   try {
-    await accepted(client.health());
+    bounds = await accepted(client.health());
     listed = await askAll(client, running);
   } catch (cause) {
     if (!(cause instanceof HttpError)) throw cause;
@@ -59,8 +61,6 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
   const known = listed.flatMap(({ known }) => known === null ? [] : [known]);
   // The last answer is the newest count.
   const liveCapsules = known.at(-1)?.live_capsules ?? null;
-  const maxDepth = listed.find(({ record, known }) => known?.status === "running" && record.spawned_by === undefined)
-    ?.known?.depth_remaining ?? null;
   const rows = asTree(listed);
   if (flags.json) {
     const sessions = rows.map(({ session: { record, known } }) => ({
@@ -72,7 +72,12 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
       depth_remaining: known?.depth_remaining ?? null,
       live_children: known?.live_children ?? null,
     }));
-    context.stdout.line(JSON.stringify({ url, live_capsules: liveCapsules, max_depth: maxDepth, sessions }));
+    const told = {
+      max_depth: bounds?.maxDepth ?? null,
+      max_concurrent: bounds?.maxConcurrent ?? null,
+      max_live_capsules: bounds?.maxLiveCapsules ?? null,
+    };
+    context.stdout.line(JSON.stringify({ url, live_capsules: liveCapsules, ...told, sessions }));
     return 0;
   }
   context.stdout.line(`mur-roost answers at ${client.where}`);
@@ -81,7 +86,12 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
       ? "live capsules: unknown, since no running session of this home is registered"
       : `live capsules: ${liveCapsules}`,
   );
-  if (maxDepth !== null) context.stdout.line(`levels of delegation below a top-level capsule: ${maxDepth}`);
+  context.stdout.line(
+    bounds === null
+      ? "bounds: unknown, since this daemon does not tell them"
+      : `bounds: ${bounds.maxLiveCapsules} live capsules (--max-live-capsules), ${bounds.maxConcurrent} children a session ` +
+        `(--max-concurrent), ${bounds.maxDepth} levels of delegation (--max-depth)`,
+  );
   if (rows.length === 0) {
     context.stdout.line("no running capsules");
     return 0;
@@ -118,9 +128,10 @@ async function askAll(client: RoostClient, records: readonly RunningRecord[]): P
 }
 
 /** Fails on a daemon that refuses to say whether it is there. */
-async function accepted(answer: ReturnType<RoostClient["health"]>): Promise<void> {
+async function accepted(answer: ReturnType<RoostClient["health"]>): Promise<RoostBounds | null> {
   const given = await answer;
   if (!given.ok) throw new HttpError("protocol", `it answered: ${given.message}`);
+  return given.value;
 }
 
 function refusal(client: RoostClient, message: string): MurError {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { newId } from "../base/ids.ts";
 import { idleProcess, RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
+import { withLocalServer } from "../tests/support/local_server.ts";
 import { testContext } from "../tests/support/cli_context.ts";
 import { main } from "./main.ts";
 
@@ -14,7 +15,9 @@ Deno.test("the daemon's count, and sessions as a tree with what they may still s
   await using home = new RoostHome();
   await home.install("parent", "capabilities: { spawn: { allow: [local/child] } }\n");
   await home.install("child");
-  await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent"], { home: home.path });
+  await using daemon = await RoostDaemon.start(["--spawn-allow", "local/parent", "--max-live-capsules", "9"], {
+    home: home.path,
+  });
   const process = idleProcess();
   try {
     const parent = await daemon.root("parent");
@@ -32,7 +35,8 @@ Deno.test("the daemon's count, and sessions as a tree with what they may still s
     assert.deepEqual(shown.out.split("\n").map((line) => line.trimEnd().replaceAll(/(?<=\S) {2,}/g, "  ")), [
       `mur-roost answers at 127.0.0.1:${daemon.port}`,
       "live capsules: 3",
-      "levels of delegation below a top-level capsule: 3",
+      "bounds: 9 live capsules (--max-live-capsules), 4 children a session (--max-concurrent), 3 levels of delegation " +
+      "(--max-depth)",
       "",
       "SESSION  CAPSULE  STATUS  MAY DELEGATE  CHILDREN",
       `${other}  alone@1.0.0  unregistered  -  -`,
@@ -44,7 +48,13 @@ Deno.test("the daemon's count, and sessions as a tree with what they may still s
     const json = await status(home.path, ["--json"], { MURMUR_ROOST_URL: `${daemon.url}/` });
     assert.equal(json.code, 0);
     const { sessions, ...rest } = JSON.parse(json.out);
-    assert.deepEqual(rest, { url: `${daemon.url}/`, live_capsules: 3, max_depth: 3 });
+    assert.deepEqual(rest, {
+      url: `${daemon.url}/`,
+      live_capsules: 3,
+      max_depth: 3,
+      max_concurrent: 4,
+      max_live_capsules: 9,
+    });
     assert.deepEqual(
       sessions.map(({ session_id, status, spawned_by }: Record<string, unknown>) => [session_id, status, spawned_by]),
       [
@@ -67,7 +77,7 @@ Deno.test("a daemon that knows none of the sessions says so; one that is not the
     await using daemon = await RoostDaemon.start([], { home: home.path });
     const shown = await status(home.path, ["--url", daemon.url]);
     assert.equal(shown.code, 0);
-    assert.match(shown.out, /\nlive capsules: unknown, since .*\nno running capsules\n$/);
+    assert.match(shown.out, /\nlive capsules: unknown, since .*\nbounds: \d+ live .*\nno running capsules\n$/);
     await assert.rejects(Deno.stat(home.running), Deno.errors.NotFound);
   }
   const gone = await status(home.path, ["--url", "http://127.0.0.1:1"]);
@@ -92,4 +102,15 @@ Deno.test("records that name each other as parents are listed once each", async 
     JSON.parse(out).sessions.map(({ session_id }: { session_id: string }) => session_id).sort(),
     [first, second].sort(),
   );
+});
+
+Deno.test("bounds that a daemon does not tell are unknown", async () => {
+  await using home = new RoostHome();
+  await withLocalServer(() => Response.json({}), async ({ url }) => {
+    const shown = await status(home.path, ["--url", url]);
+    assert.deepEqual([shown.code, shown.err], [0, ""]);
+    assert.match(shown.out, /\nbounds: unknown, since this daemon does not tell them\n/);
+    const { max_depth, max_live_capsules } = JSON.parse((await status(home.path, ["--url", url, "--json"])).out);
+    assert.deepEqual([max_depth, max_live_capsules], [null, null]);
+  });
 });

@@ -4,8 +4,16 @@
  *
  * @module
  */
-import { readProcess } from "../base/process_identity.ts";
-import { peekRunningDirectory, type RunningRecord } from "../base/running_record.ts";
+import { MurError } from "../base/errors.ts";
+import { ERRNO, type Libc } from "../base/libc.ts";
+import { parseProcessStat, readProcess } from "../base/process_identity.ts";
+import {
+  MAX_RECORD_BYTES,
+  peekRunningDirectory,
+  type RecordReader,
+  type RunningRecord,
+} from "../base/running_record.ts";
+import { SmallFileReader } from "../base/small_file.ts";
 
 /** A running session as its record names it. */
 export type RecordedSession = Pick<RunningRecord, "session_id" | "pid" | "process_start">;
@@ -22,19 +30,45 @@ export interface StartCount {
   readonly unreadable: number;
 }
 
+/** Largest `/proc/<pid>/stat`, in bytes: some fifty numbers and a name. */
+const MAX_STAT_BYTES = 4_096;
+
 /**
  * Counts what runs now.
  *
+ * @param c Reads records and processes: it takes a third of the time Deno does, for what the daemon's start waits for.
  * @throws {MurError} `E-RUN-028` when the directory cannot be listed; its cause is the system's.
  */
-export function countRunning(dir: string): StartCount {
-  const { records, older, ...others } = peekRunningDirectory(dir);
+export function countRunning(dir: string, c: Libc): StartCount {
+  const { records, older, ...others } = peekRunningDirectory(dir, readerOf(c));
   const unreadable = older.length + others.unreadable.length + others.unopened.length;
-  const found = records.filter(({ pid, process_start }) => readProcess(pid, process_start).state !== "gone");
+  const stats = new SmallFileReader(c, MAX_STAT_BYTES);
+  const found = records.filter(({ pid, process_start }) =>
+    isThatProcess(stats.read(`/proc/${pid}/stat`), process_start) ||
+    // Why it is another one, or seems to be, takes a closer look.
+    readProcess(pid, process_start).state !== "gone"
+  );
   return {
     found: found.map(({ session_id, pid, process_start }) => ({ session_id, pid, process_start })),
     read: records.length + unreadable,
     stale: records.length - found.length,
     unreadable,
   };
+}
+
+function readerOf(c: Libc): RecordReader {
+  const reader = new SmallFileReader(c, MAX_RECORD_BYTES);
+  return (path) => {
+    const text = reader.read(path);
+    if (typeof text === "string") return text;
+    if (text === -ERRNO.EFBIG) return null;
+    const reason = `${c.errorText(-text)} (os error ${-text})`;
+    throw text === -ERRNO.ENOENT ? new Deno.errors.NotFound(reason) : new MurError("E-IO-003", `${path}: ${reason}`);
+  };
+}
+
+function isThatProcess(text: string | number, start: string): boolean {
+  if (typeof text === "number") return false;
+  const stat = parseProcessStat(text);
+  return stat !== null && stat.start === start && stat.state !== "Z" && stat.state !== "X";
 }

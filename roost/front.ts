@@ -4,6 +4,7 @@
  * @module
  */
 import { hostOfHeader, isLoopbackHost } from "../base/host_header.ts";
+import { BOUNDS_HEADER, formatBounds, type RoostBounds } from "../base/roost_bounds.ts";
 import type { HttpAnswer, HttpRequest } from "./http_server.ts";
 
 /** An answer with an error. */
@@ -23,16 +24,22 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query);
 }
 
+/** The answer of the health check: nothing but yes, and in a header the bounds that hold (for `mur roost status`). */
+export function healthAnswer(bounds: RoostBounds): HttpAnswer {
+  return { ...EMPTY, field: [BOUNDS_HEADER, formatBounds(bounds)] };
+}
+
 /**
  * Answers what needs no decision.
  *
  * @param path Of the request's target.
+ * @param health The answer of the health check.
  * @returns `null` for everything else.
  */
-export function answerAtFront({ method, fields }: HttpRequest, path: string): HttpAnswer | null {
+export function answerAtFront({ method, fields }: HttpRequest, path: string, health: HttpAnswer): HttpAnswer | null {
   if (!isOwnHost(fields.get("host"))) return FOREIGN_HOST;
   if (fields.has("origin")) return WEB_PAGE;
-  return method === "GET" && path === "/health" ? EMPTY : null;
+  return method === "GET" && path === "/health" ? health : null;
 }
 
 /** The last header that named this machine: most requests name it the same way. */

@@ -26,7 +26,13 @@ import type { LoopbackListener } from "./loopback_listener.ts";
 
 /** A request that was read whole. */
 export interface HttpRequest extends RequestHead {
+  /** The body. What it lies in is used again: good until the handler returns, whatever it returns. */
   readonly content: Uint8Array;
+  /**
+   * Rises from one look at the kernel to the next. Requests that bear the same number had all begun to arrive before any of
+   * them was answered: what the handler sees of the world for one of them is no older than the others.
+   */
+  readonly moment: number;
 }
 
 /** An answer: JSON, always. */
@@ -34,6 +40,8 @@ export interface HttpAnswer {
   readonly status: number;
   /** The JSON text. */
   readonly body: string;
+  /** A further header field, its name and value, both ASCII. */
+  readonly field?: readonly [name: string, value: string];
 }
 
 /** Answers a request; at once wherever it can. */
@@ -46,6 +54,8 @@ export interface HttpServerOptions {
   readonly requestMs: number;
   /** Connections that are open at once; one more ends the one that has kept waiting longest. */
   readonly maxConnections: number;
+  /** What is done once the first request was answered, or so many milliseconds after the start. */
+  readonly settled?: { readonly afterMs: number; readonly work: () => void };
 }
 
 /** Connections of a server. A request, its head and body, takes up 80 KiB at most. */
@@ -101,7 +111,10 @@ const MAX_TURN_MS = 4;
 /** How often a server that closes looks whether all was answered, in milliseconds. */
 const CLOSING_MS = 5;
 
-/** Pause before connections are accepted again when there are no descriptors, in milliseconds. */
+/** What `accept` answers when the system has no room for one more connection. */
+const NO_ROOM_TO_ACCEPT: ReadonlySet<number> = new Set([ERRNO.EMFILE, ERRNO.ENFILE, ERRNO.ENOBUFS, ERRNO.ENOMEM]);
+
+/** Pause before connections are accepted again when there is no room, in milliseconds. */
 const ACCEPT_AGAIN_MS = 10;
 
 /**
@@ -111,29 +124,30 @@ const ACCEPT_AGAIN_MS = 10;
  * @param headOnly To a `HEAD` request the body is only announced.
  */
 export function answerBytes(
-  { status, body }: HttpAnswer,
+  { status, body, field }: HttpAnswer,
   keepAlive: boolean,
   headOnly = false,
   room: Uint8Array<ArrayBuffer> = NO_ROOM,
 ): Uint8Array<ArrayBuffer> {
-  const size = ANSWER_HEAD + 3 * body.length;
+  const further = field === undefined ? "" : `${field[0]}: ${field[1]}\r\n`;
+  const size = ANSWER_HEAD + further.length + 3 * body.length;
   const bytes = size <= room.length ? room : new Uint8Array(size);
-  const head = answerHead(status, body.length, keepAlive);
+  const head = answerHead(status, body.length, keepAlive, further);
   let { written } = encoder.encodeInto(head + body, bytes);
   let headLength = head.length;
   // As good as every answer is ASCII, a byte a character.
   if (written !== headLength + body.length) {
     const content = encoder.encode(body);
-    headLength = encoder.encodeInto(answerHead(status, content.length, keepAlive), bytes).written;
+    headLength = encoder.encodeInto(answerHead(status, content.length, keepAlive, further), bytes).written;
     bytes.set(content, headLength);
     written = headLength + content.length;
   }
   return bytes.subarray(0, headOnly ? headLength : written);
 }
 
-function answerHead(status: number, length: number, keepAlive: boolean): string {
+function answerHead(status: number, length: number, keepAlive: boolean, further: string): string {
   return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unknown"}\r\ncontent-type: application/json\r\n` +
-    `content-length: ${length}\r\n${keepAlive ? "" : "connection: close\r\n"}\r\n`;
+    `content-length: ${length}\r\n${further}${keepAlive ? "" : "connection: close\r\n"}\r\n`;
 }
 
 const NO_ROOM: Uint8Array<ArrayBuffer> = new Uint8Array(0);
@@ -214,11 +228,18 @@ class Server implements HttpServer {
   readonly #tickMs: number;
   /** Handlers that have not answered yet. */
   #answering = 0;
-  /** The moment that all requests of one look at the kernel share. */
+  /** The time that all requests of one look at the kernel share. */
   #now = performance.now();
+  /** The number they share, and the last one that was given. */
+  #moment = 0;
+  #lastMoment = 0;
   #nextTick = 0;
   /** When connections are accepted again, while there are no descriptors. */
   #acceptAgain = Infinity;
+  /** What is to be done once the server has settled, and when that is at the latest. */
+  #settle: (() => void) | null;
+  #settleBy: number;
+  #hasAnswered = false;
   /** When a server that closes ends what is not answered. */
   #closeBy = Infinity;
   #closing = false;
@@ -231,6 +252,8 @@ class Server implements HttpServer {
     this.#c = c;
     this.#listener = fd;
     this.#options = options;
+    this.#settle = options.settled?.work ?? null;
+    this.#settleBy = this.#settle === null ? Infinity : this.#now + options.settled!.afterMs;
     this.#tickMs = Math.max(10, Math.min(500, options.requestMs / 10));
     this.#epoll = c.epollCreate();
     c.epollControl(this.#epoll, EPOLL_CTL.ADD, fd, POLL.IN);
@@ -254,16 +277,26 @@ class Server implements HttpServer {
       const turnEnds = performance.now() + MAX_TURN_MS;
       for (;;) {
         this.#now = performance.now();
+        this.#moment = ++this.#lastMoment;
         this.#serve(view, count);
         if (this.#now >= this.#nextTick) this.#tick();
         // Something else may be what an answer waits for.
         if (count <= 0 || this.#answering > 0 || this.#closing || this.#now >= turnEnds) break;
         count = this.#c.epollWait(this.#epoll, records, LINGER_HERE_MS);
       }
+      if (this.#hasAnswered || this.#now >= this.#settleBy) this.#hasSettled();
     }
     for (const connection of this.#connections.values()) this.#end(connection);
     this.#c.close(this.#epoll);
     this.#c.close(this.#listener);
+  }
+
+  #hasSettled(): void {
+    const settle = this.#settle;
+    if (settle === null) return;
+    this.#settle = null;
+    this.#settleBy = Infinity;
+    settle();
   }
 
   /** Whether a server that closes has nothing left to do. */
@@ -274,9 +307,9 @@ class Server implements HttpServer {
     return this.#connections.size === 0 || this.#now >= this.#closeBy;
   }
 
-  /** How long the kernel may be waited for; without connections nothing has a time. */
+  /** How long the kernel may be waited for; a server that has settled and has no connections waits for ever. */
   #waitMs(): number {
-    const next = Math.min(this.#connections.size === 0 ? Infinity : this.#nextTick, this.#acceptAgain);
+    const next = Math.min(this.#connections.size === 0 ? Infinity : this.#nextTick, this.#acceptAgain, this.#settleBy);
     return next === Infinity ? -1 : Math.max(0, Math.ceil(next - performance.now()));
   }
 
@@ -292,7 +325,8 @@ class Server implements HttpServer {
       if (connection !== undefined) this.#look(connection);
     }
     // Last: a new connection may bear the number of one that has just ended, whose event would be taken for its own.
-    if ((isAsked || this.#now >= this.#acceptAgain) && !this.#closing) this.#accept();
+    if (isAsked && !this.#closing) this.#accept();
+    if (this.#now >= this.#acceptAgain) this.#listen(true);
   }
 
   #look(connection: Connection): void {
@@ -306,21 +340,23 @@ class Server implements HttpServer {
     }
   }
 
+  /** Accepts those that wait to be, one at least. */
   #accept(): void {
-    if (this.#acceptAgain < Infinity) {
-      this.#acceptAgain = Infinity;
-      this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, POLL.IN);
-    }
-    for (let accepted = 0; accepted < MAX_EVENTS; accepted++) {
+    let hasMadeRoom = false;
+    for (let accepted = 0; accepted < MAX_EVENTS;) {
       const fd = this.#c.accept(this.#listener);
       if (fd === -ERRNO.EAGAIN) break;
-      if (fd === -ERRNO.EMFILE || fd === -ERRNO.ENFILE || fd === -ERRNO.ENOMEM) {
-        // Room is made, and the next one may come. Until then the kernel would tell of it again and again.
-        this.#evict();
-        this.#acceptAgain = this.#now + ACCEPT_AGAIN_MS;
-        this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, 0);
-        break;
+      if (NO_ROOM_TO_ACCEPT.has(-fd)) {
+        // The kernel looks for room before it looks whether anybody is there. It tells again of whoever is.
+        if (accepted > 0) break;
+        if (hasMadeRoom || !this.#evict()) {
+          this.#listen(false);
+          break;
+        }
+        hasMadeRoom = true;
+        continue;
       }
+      accepted++;
       // Its client has gone again.
       if (fd < 0) continue;
       if (this.#connections.size >= this.#options.maxConnections) this.#evict();
@@ -331,13 +367,21 @@ class Server implements HttpServer {
     }
   }
 
-  /** Ends the connection whose client has been waited for longest. */
-  #evict(): void {
+  /** Is told of those that wait to be accepted; or is not for a moment, since there is no room for them. */
+  #listen(isTold: boolean): void {
+    this.#acceptAgain = isTold ? Infinity : this.#now + ACCEPT_AGAIN_MS;
+    this.#c.epollControl(this.#epoll, EPOLL_CTL.MOD, this.#listener, isTold ? POLL.IN : 0);
+  }
+
+  /** Ends the connection whose client has been waited for longest. @returns Whether there was one. */
+  #evict(): boolean {
     let longest: Connection | null = null;
     for (const connection of this.#connections.values()) {
       if (longest === null || connection.waitingSince < longest.waitingSince) longest = connection;
     }
-    if (longest !== null) this.#end(longest);
+    if (longest === null) return false;
+    this.#end(longest);
+    return true;
   }
 
   #tick(): void {
@@ -372,21 +416,26 @@ class Server implements HttpServer {
     const { buffer, held } = connection;
     if (buffer === null) {
       const count = this.#c.read(connection.fd, this.#arrived);
-      if (count > 0) return this.#advance(connection, this.#arrived, count);
+      if (count > 0) return this.#advance(connection, this.#arrived, count, true);
       if (count !== -ERRNO.EAGAIN) this.#end(connection);
       return;
     }
     const count = this.#c.read(connection.fd, buffer.subarray(held));
-    if (count > 0) return this.#advance(connection, buffer, held + count);
+    if (count > 0) return this.#advance(connection, buffer, held + count, true);
     if (count !== -ERRNO.EAGAIN) this.#end(connection);
   }
 
-  /** Answers all requests that are whole, and keeps the rest. */
-  #advance(connection: Connection, bytes: Uint8Array<ArrayBuffer>, held: number): void {
+  /**
+   * Answers all requests that are whole, and keeps the rest.
+   *
+   * @param isNews Whether the kernel has just told of these bytes. What came behind them, or meanwhile, may have been sent
+   * after others were answered.
+   */
+  #advance(connection: Connection, bytes: Uint8Array<ArrayBuffer>, held: number, isNews: boolean): void {
     let at = 0;
     while (at < held && connection.phase === "reading") {
       const view = at === 0 && held === bytes.length ? bytes : bytes.subarray(at, held);
-      const used = this.#request(connection, view);
+      const used = this.#request(connection, view, isNews && at === 0 ? this.#moment : this.#lastMoment + 1);
       if (used === 0) break;
       at += used;
     }
@@ -418,7 +467,7 @@ class Server implements HttpServer {
    * @param bytes What came, from its first byte.
    * @returns Its length; 0 while it is not whole, or when it was refused.
    */
-  #request(connection: Connection, bytes: Uint8Array<ArrayBuffer>): number {
+  #request(connection: Connection, bytes: Uint8Array<ArrayBuffer>, moment: number): number {
     if (connection.head === null) {
       const { lastHead, lastBytes } = connection;
       const isSame = lastHead !== null && startsWith(bytes, lastBytes);
@@ -463,11 +512,12 @@ class Server implements HttpServer {
     } else if (head.body > 0) {
       used += head.body;
       if (bytes.length < used) return 0;
-      // What it lies in is used again before a handler that takes its time has done.
-      content = bytes.slice(headLength, used);
+      content = bytes.subarray(headLength, used);
     }
     connection.next();
-    const answer = this.#options.handler({ ...head, content });
+    this.#lastMoment = Math.max(this.#lastMoment, moment);
+    const { method, target, fields, keepAlive, body } = head;
+    const answer = this.#options.handler({ method, target, fields, keepAlive, body, content, moment });
     if (answer instanceof Promise) this.#answerLater(connection, head, answer);
     else this.#answer(connection, head, answer);
     return used;
@@ -499,6 +549,7 @@ class Server implements HttpServer {
   }
 
   #answer(connection: Connection, head: RequestHead, answer: HttpAnswer): void {
+    this.#hasAnswered = true;
     const isKept = head.keepAlive && !this.#closing;
     const bytes = answerBytes(answer, isKept, head.method === "HEAD", this.#room);
     this.#write(connection, bytes, isKept);
@@ -540,7 +591,7 @@ class Server implements HttpServer {
   /** Goes on with what came while no request was read. */
   #goOn(connection: Connection): void {
     const { buffer, held } = connection;
-    if (connection.phase === "reading" && buffer !== null) this.#advance(connection, buffer, held);
+    if (connection.phase === "reading" && buffer !== null) this.#advance(connection, buffer, held, false);
     const { phase } = connection;
     if (phase === "reading" || phase === "draining") this.#watch(connection, POLL.IN);
   }

@@ -7,19 +7,11 @@
  *
  * @module
  */
+import type { RoostBounds } from "../base/roost_bounds.ts";
 import type { RoostOutcome } from "../base/roost_client.ts";
 import { Fifo } from "./fifo.ts";
+import { RecentIds } from "./recent_ids.ts";
 import { SlotMap } from "./slot_map.ts";
-
-/** The operator's three bounds; 0 refuses every delegation, and none means unlimited. */
-export interface DelegationBounds {
-  /** Levels of delegation below a session that registered without an approval. */
-  readonly maxDepth: number;
-  /** Children one session holds live at once. */
-  readonly maxConcurrent: number;
-  /** Capsules live on the host at once. */
-  readonly maxLiveCapsules: number;
-}
 
 /** Sessions that are kept, running ones included. */
 export const MAX_SESSIONS = 65_536;
@@ -75,12 +67,11 @@ function holdsSlot({ state, session }: Reservation<unknown>): boolean {
  * @typeParam G What is kept of a running session's grants.
  */
 export class Ledger<G> {
-  readonly bounds: DelegationBounds;
+  /** 0 refuses every delegation, and none means unlimited. */
+  readonly bounds: RoostBounds;
   readonly #running = new SlotMap<RunningSession<G>>();
-  /** Ended sessions: twice the depth, one more when it failed. */
-  readonly #ended = new Map<string, number>();
-  /** Their ids, in the order they ended. */
-  readonly #endedOrder = new Fifo<string>();
+  /** Ended sessions in the order they ended: twice the depth, one more when it failed. */
+  readonly #ended = new RecentIds(MAX_SESSIONS);
   /** Running sessions by the session that spawned them, which may have ended. */
   readonly #children = new SlotMap<number>();
   /** Approvals by their id: all that hold a slot, and some whose session has ended. */
@@ -89,10 +80,8 @@ export class Ledger<G> {
   readonly #expiring = new Fifo<Reservation<G>>();
   /** Approvals that hold a slot. */
   #reserved = 0;
-  /** When redeemed approvals expire. */
-  readonly #redeemed = new Map<string, number>();
-  /** Their ids, in the order they were redeemed. */
-  readonly #redeemedOrder = new Fifo<string>();
+  /** Redeemed approvals in the order they were redeemed: when they expire. */
+  readonly #redeemed = new RecentIds(MAX_REDEEMED);
   /** Sessions found when the daemon started, that have not registered since. */
   readonly #found = new Set<string>();
 
@@ -102,7 +91,7 @@ export class Ledger<G> {
    * @param approvalMs How long an approval lives.
    * @param found Ids of the sessions that were found running.
    */
-  constructor(bounds: DelegationBounds, approvalMs: number, found: Iterable<string> = []) {
+  constructor(bounds: RoostBounds, approvalMs: number, found: Iterable<string> = []) {
     this.bounds = bounds;
     this.#approvalMs = approvalMs;
     for (const id of found) this.#found.add(id);
@@ -188,9 +177,7 @@ export class Ledger<G> {
     this.#reservations.delete(approval);
     this.#release(reservation);
     reservation.state = "redeemed";
-    if (this.#redeemed.size >= MAX_REDEEMED) this.#redeemed.delete(this.#redeemedOrder.shift()!);
-    this.#redeemed.set(approval, deadline);
-    this.#redeemedOrder.push(approval);
+    this.#redeemed.add(approval, deadline);
     const parent = session.id;
     this.#children.set(parent, (this.#children.get(parent) ?? 0) + 1);
     this.#register(id, { id, grants, depth, parent, reserved: 0, hasEnded: false });
@@ -208,8 +195,7 @@ export class Ledger<G> {
       if (left === 0) this.#children.delete(parent);
       else this.#children.set(parent, left);
     }
-    this.#ended.set(id, 2 * depth + (outcome === "failed" ? 1 : 0));
-    this.#endedOrder.push(id);
+    this.#ended.add(id, 2 * depth + (outcome === "failed" ? 1 : 0));
   }
 
   /** A session that was found at the start is gone, for good. */
@@ -220,7 +206,7 @@ export class Ledger<G> {
   /** A session's figures; `null` for an id that is not known. */
   figures(id: string, now: number): SessionFigures | null {
     const session = this.#running.get(id);
-    const ended = this.#ended.get(id);
+    const ended = session === undefined ? this.#ended.get(id) : undefined;
     if (session === undefined && ended === undefined) return null;
     const liveCapsules = this.census(now);
     return {
@@ -244,10 +230,7 @@ export class Ledger<G> {
 
   #register(id: string, session: RunningSession<G>): void {
     this.#found.delete(id);
-    if (this.#running.size + this.#ended.size >= MAX_SESSIONS) {
-      const oldest = this.#endedOrder.shift();
-      if (oldest !== undefined) this.#ended.delete(oldest);
-    }
+    if (this.#running.size + this.#ended.size >= MAX_SESSIONS) this.#ended.shift();
     this.#running.set(id, session);
   }
 
@@ -274,10 +257,9 @@ export class Ledger<G> {
       this.#reservations.delete(next.id);
       this.#release(next);
     }
-    const redeemed = this.#redeemedOrder;
-    for (let next = redeemed.peek(); next !== undefined && this.#redeemed.get(next)! <= now; next = redeemed.peek()) {
+    const redeemed = this.#redeemed;
+    for (let deadline = redeemed.peek(); deadline !== undefined && deadline <= now; deadline = redeemed.peek()) {
       redeemed.shift();
-      this.#redeemed.delete(next);
     }
   }
 }

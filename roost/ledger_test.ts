@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type DelegationBounds, Ledger, MAX_REDEEMED, MAX_SESSIONS } from "./ledger.ts";
+import type { RoostBounds } from "../base/roost_bounds.ts";
+import { Ledger, MAX_REDEEMED, MAX_SESSIONS } from "./ledger.ts";
 
 const LIFE = 60_000;
 
-function ledger(bounds: Partial<DelegationBounds> = {}, found: string[] = []): Ledger<string> {
+function ledger(bounds: Partial<RoostBounds> = {}, found: string[] = []): Ledger<string> {
   return new Ledger({ maxDepth: 3, maxConcurrent: 4, maxLiveCapsules: 64, ...bounds }, LIFE, found);
 }
 

@@ -24,9 +24,9 @@ const MAX_WAITING = 256 * 1024;
 /** How long lines are gathered, in milliseconds. */
 const GATHER_MS = 5;
 
-/** What JSON leaves as it is, and a terminal might act on. */
-const NOT_PRINTABLE = /[^\x20-\x7e]/;
-const NOT_PRINTABLE_EACH = /[^\x20-\x7e]/g;
+/** What JSON leaves as it is, and a terminal might act on. Line feeds are ours. */
+const NOT_PRINTABLE = /[^\x20-\x7e\n]/g;
+const DELETE = 0x7f;
 
 function escaped(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
@@ -51,6 +51,13 @@ export function createLog(sink: LogSink, now: () => number = Date.now): Log {
     return lastStart;
   }
 
+  /** The bytes of lines of JSON; as good as every one is ASCII, a byte a character. */
+  function printable(text: string): Uint8Array<ArrayBuffer> {
+    const bytes = encoder.encode(text);
+    if (bytes.length === text.length && !bytes.includes(DELETE)) return bytes;
+    return encoder.encode(text.replaceAll(NOT_PRINTABLE, escaped));
+  }
+
   async function write(): Promise<void> {
     // Many requests make one write.
     await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
@@ -58,7 +65,7 @@ export function createLog(sink: LogSink, now: () => number = Date.now): Log {
       const text = waiting;
       waiting = "";
       try {
-        for (let rest = encoder.encode(text); rest.length > 0;) rest = rest.subarray(await sink.write(rest));
+        for (let rest = printable(text); rest.length > 0;) rest = rest.subarray(await sink.write(rest));
       } catch {
         // Nobody reads it any more; the daemon goes on.
       }
@@ -76,8 +83,7 @@ export function createLog(sink: LogSink, now: () => number = Date.now): Log {
       dropped = 0;
     }
     const line = JSON.stringify(fields);
-    const shown = NOT_PRINTABLE.test(line) ? line.replaceAll(NOT_PRINTABLE_EACH, escaped) : line;
-    waiting += `${stamped()}${shown === "{}" ? "" : ","}${shown.slice(1)}\n`;
+    waiting += `${stamped()}${line === "{}" ? "" : ","}${line.slice(1)}\n`;
     writing ??= write();
   }
 

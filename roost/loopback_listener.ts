@@ -1,5 +1,5 @@
 /**
- * A socket that listens on 127.0.0.1 and whose calls do not wait.
+ * A socket that listens on 127.0.0.1 and whose calls do not wait, nor those of its connections.
  *
  * @module
  */
@@ -37,6 +37,7 @@ export function listenOnLoopback(c: Libc, port: number): LoopbackListener | numb
   if (fd < 0) return fd;
   const address = addressOf(port);
   let result = c.reuseAddress(fd);
+  if (result >= 0) result = c.sendAtOnce(fd);
   if (result >= 0) result = c.bind(fd, address);
   if (result >= 0) result = c.listen(fd, BACKLOG);
   if (result >= 0 && port === 0) result = c.getsockname(fd, address);

@@ -4,21 +4,22 @@
  *
  * @module
  */
+import { descriptorLimit } from "../base/descriptor_limit.ts";
 import { reasonOf } from "../base/errors.ts";
-import { libc } from "../base/libc.ts";
+import { type Libc, libc } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
 import { derivedCeiling, parseArguments } from "./arguments.ts";
 import { countRunning, type StartCount } from "./count_running.ts";
-import { answerAtFront, pathOf, refused } from "./front.ts";
-import { type HttpAnswer, type HttpHandler, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
+import { answerAtFront, healthAnswer, pathOf, refused } from "./front.ts";
+import { type HttpAnswer, type HttpHandler, type HttpRequest, MAX_CONNECTIONS, serveHttp } from "./http_server.ts";
 import { createLog, type Log } from "./log.ts";
 import { listenOnLoopback } from "./loopback_listener.ts";
 import type { RefereeOptions } from "./open_referee.ts";
 import type { Referee } from "./referee.ts";
 
-/** When a daemon that nobody asked anything loads what decides, in milliseconds after its start. */
+/** When a daemon that nobody asked anything loads what decides, in milliseconds after it listens. */
 const WARM_UP_MS = 1_000;
 
 /** How long requests that are being answered may take when the daemon is told to stop, in milliseconds. */
@@ -68,10 +69,16 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const home = murmurHomeAt(homePath);
   const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);
 
+  let c: Libc;
+  try {
+    c = libc();
+  } catch (error) {
+    return refuse(reasonOf(error));
+  }
   const started = performance.now();
   let count: StartCount;
   try {
-    count = countRunning(home.running);
+    count = countRunning(home.running, c);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return refuse(`${cannotCount}: ${home.running}: ${systemReason(cause)}`);
@@ -83,13 +90,12 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
       `records read in ${took} ms; ${stale} stale and ${unreadable} unreadable not counted)`,
   );
 
-  const c = libc();
   const listener = listenOnLoopback(c, port);
   if (typeof listener === "number") {
     return refuse(`failed to bind port ${port}: ${c.errorText(-listener)} (os error ${-listener})`);
   }
   const log = createLog(Deno.stderr);
-  const handler = answering({
+  const { handler, open } = answering({
     bounds: { maxDepth, maxConcurrent, maxLiveCapsules },
     found,
     runningPath: home.running,
@@ -101,7 +107,10 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   const server = serveHttp(c, listener, {
     handler,
     requestMs: bounds.roostRequest,
-    maxConnections: MAX_CONNECTIONS,
+    // Reading records and archives takes descriptors too, and watching processes a quarter of them.
+    maxConnections: Math.min(MAX_CONNECTIONS, Math.floor(descriptorLimit() / 2)),
+    // Not by a timer: Deno loads 5 ms of code for the first one that is set.
+    settled: { afterMs: WARM_UP_MS, work: open },
   });
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, () => resolve(signal));
@@ -116,8 +125,8 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   return 0;
 }
 
-/** Answers requests. What decides is loaded for the first one that needs it, or a little later. */
-function answering(options: RefereeOptions, log: Log): HttpHandler {
+/** Answers requests. What decides is loaded for the first one that needs it, or when it is told to be. */
+function answering(options: RefereeOptions, log: Log): { readonly handler: HttpHandler; readonly open: () => void } {
   let referee: Referee | null = null;
   let opening: Promise<Referee> | null = null;
   // Written out, the specifier would have it parsed before the daemon listens.
@@ -125,25 +134,28 @@ function answering(options: RefereeOptions, log: Log): HttpHandler {
     opening ??= (import(new URL("./open_referee.ts", import.meta.url).href) as Promise<
       typeof import("./open_referee.ts")
     >).then(({ openReferee }) => openReferee(options)).then((opened) => referee = opened);
-  // Whoever asks first is told when it fails.
-  Deno.unrefTimer(setTimeout(() => open().catch(() => {}), WARM_UP_MS));
   const failed = (error: unknown): HttpAnswer => {
     log.event({ event: "defect", error: error instanceof Error ? error.stack ?? error.message : String(error) });
     return refused(500, "the daemon failed");
   };
-  return (request) => {
+  const answerLater = async (request: HttpRequest, path: string) => {
+    const kept = { ...request, content: request.content.slice() };
+    return (await open()).answer(kept, path);
+  };
+  const health = healthAnswer(options.bounds);
+  const handler: HttpHandler = (request) => {
     try {
       const path = pathOf(request.target);
-      const atFront = answerAtFront(request, path);
+      const atFront = answerAtFront(request, path, health);
       if (atFront !== null) return atFront;
-      const answer = referee === null
-        ? open().then((opened) => opened.answer(request, path))
-        : referee.answer(request, path);
+      const answer = referee === null ? answerLater(request, path) : referee.answer(request, path);
       return answer instanceof Promise ? answer.catch(failed) : answer;
     } catch (error) {
       return failed(error);
     }
   };
+  // Whoever asks first is told when it fails.
+  return { handler, open: () => void open().catch(() => {}) };
 }
 
 function absolute(path: string): string {

@@ -4,14 +4,15 @@
  * @module
  */
 import type { RecordedSession } from "./count_running.ts";
-import { type DelegationBounds, Ledger } from "./ledger.ts";
+import type { RoostBounds } from "../base/roost_bounds.ts";
+import { Ledger } from "./ledger.ts";
 import { Referee, type RefereeParts } from "./referee.ts";
 import { loadFindArtifact, StoreRegistry } from "./registry.ts";
 import { RunningCensus } from "./running_census.ts";
 
 /** What the operator set and the start found. */
 export interface RefereeOptions extends Pick<RefereeParts, "spawnAllow" | "log" | "approvalMs"> {
-  readonly bounds: DelegationBounds;
+  readonly bounds: RoostBounds;
   /** Sessions that were found running. */
   readonly found: readonly RecordedSession[];
   /** Absolute path of the running-capsule records. */

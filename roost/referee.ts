@@ -65,8 +65,18 @@ const NO_ENDPOINT = refused(404, NOT_FOUND);
 const NO_SESSION = refused(404, SESSION_NOT_FOUND);
 const UNIDENTIFIED = refused(403, NOT_AUTHORISED);
 
+/** Moment of what is decided after a wait, later than that of any request that has come. */
+const LATER = Infinity;
+
 /** An artifact, or why there is none. */
 type Resolution = JudgedArtifact | { readonly problem: string };
+
+/** A session that may ask for one more child, and when it was judged. */
+interface Asking {
+  readonly id: string;
+  readonly grants: Grants;
+  readonly now: number;
+}
 
 /** Answers requests. */
 export class Referee {
@@ -83,6 +93,8 @@ export class Referee {
    * session, and what the first one held is nothing to it.
    */
   readonly #credentials = new SlotMap<string>();
+  /** The last moment whose requests the processes were looked at for. */
+  #lookedAt = -Infinity;
 
   constructor(parts: RefereeParts) {
     this.#parts = parts;
@@ -94,19 +106,23 @@ export class Referee {
    * @param path Of its target, as it was sent.
    */
   answer(request: HttpRequest, path: string): HttpAnswer | Promise<HttpAnswer> {
-    const { method, fields } = request;
+    const { method, fields, moment } = request;
     if (method === "GET") {
-      return path.startsWith(STATUS) ? this.#status(path.slice(STATUS.length)) : NO_ENDPOINT;
+      return path.startsWith(STATUS) ? this.#status(path.slice(STATUS.length), moment) : NO_ENDPOINT;
     }
     if (method !== "POST") return NO_ENDPOINT;
     try {
       switch (path) {
         case "/spawn":
-          return this.#spawn(readSpawnRequest(request.content), fields.get(CREDENTIAL_HEADER));
+          return this.#spawn(readSpawnRequest(request.content), fields.get(CREDENTIAL_HEADER), moment);
         case "/register":
-          return this.#register(readRegisterRequest(request.content), fields.get(APPROVAL_HEADER));
+          return this.#register(readRegisterRequest(request.content), fields.get(APPROVAL_HEADER), moment);
         case "/deregister":
-          return this.#deregister(readDeregisterRequest(request.content).outcome, fields.get(CREDENTIAL_HEADER));
+          return this.#deregister(
+            readDeregisterRequest(request.content).outcome,
+            fields.get(CREDENTIAL_HEADER),
+            moment,
+          );
       }
     } catch (error) {
       if (error instanceof BadBody) return refused(400, error.message);
@@ -115,8 +131,8 @@ export class Referee {
     return NO_ENDPOINT;
   }
 
-  #status(segment: string): HttpAnswer {
-    this.#look();
+  #status(segment: string, moment: number): HttpAnswer {
+    this.#look(moment);
     const id = decoded(segment);
     const figures = id === null ? null : this.#parts.ledger.figures(id, performance.now());
     if (figures === null) return NO_SESSION;
@@ -129,25 +145,26 @@ export class Referee {
     };
   }
 
-  #spawn(request: SpawnRequest, token: string | undefined): HttpAnswer | Promise<HttpAnswer> {
-    const asked = this.#judgeAsking(request, token);
+  #spawn(request: SpawnRequest, token: string | undefined, moment: number): HttpAnswer | Promise<HttpAnswer> {
+    const asked = this.#judgeAsking(request, token, moment);
     if ("refusal" in asked) return asked.refusal;
-    const resolving = this.#resolve(request);
+    const resolving = this.#resolve(request, moment);
     return resolving instanceof Promise
       // Sessions may have ended and slots been taken meanwhile.
       ? resolving.then((resolution) => {
-        const again = this.#judgeAsking(request, token);
-        return "refusal" in again ? again.refusal : this.#grant(request, again.id, again.grants, resolution);
+        const again = this.#judgeAsking(request, token, LATER);
+        return "refusal" in again ? again.refusal : this.#grant(request, again, resolution);
       })
-      : this.#grant(request, asked.id, asked.grants, resolving);
+      : this.#grant(request, asked, resolving);
   }
 
   /** Everything about a spawn that comes before the registry: who asks, whether the name is theirs, the bounds. */
   #judgeAsking(
     request: SpawnRequest,
     token: string | undefined,
-  ): { readonly refusal: HttpAnswer } | { readonly id: string; readonly grants: Grants } {
-    this.#look();
+    moment: number,
+  ): { readonly refusal: HttpAnswer } | Asking {
+    this.#look(moment);
     const id = this.#runningSession(token);
     if (id === null) return { refusal: this.#log(UNIDENTIFIED, "spawn", request) };
     const refuse = (message: string) => ({
@@ -156,11 +173,12 @@ export class Referee {
     const { ledger } = this.#parts;
     const grants = ledger.grantsOf(id)!;
     if (!grants.spawn.includes(request.name)) return refuse(notInParentsList(request.name));
-    const bound = ledger.judgeSpawn(id, performance.now());
-    return bound === null ? { id, grants } : refuse(boundReached(bound));
+    const now = performance.now();
+    const bound = ledger.judgeSpawn(id, now);
+    return bound === null ? { id, grants, now } : refuse(boundReached(bound));
   }
 
-  #grant(request: SpawnRequest, id: string, grants: Grants, artifact: Resolution): HttpAnswer {
+  #grant(request: SpawnRequest, { id, grants, now }: Asking, artifact: Resolution): HttpAnswer {
     const { name, version } = request;
     if ("problem" in artifact) return this.#unresolved(request, artifact.problem, "spawn", id);
     const excess = envelopeExcess(grants, artifact.grants);
@@ -169,7 +187,7 @@ export class Referee {
       return this.#log(refused(403, message), "spawn", request, { session_id: id, error: message });
     }
     const approvalId = newTokenId();
-    const depth = this.#parts.ledger.reserve(id, approvalId, performance.now());
+    const depth = this.#parts.ledger.reserve(id, approvalId, now);
     const { sha256 } = artifact;
     const expiresAtMs = Date.now() + this.#parts.approvalMs;
     const approval = mintApproval(this.#approvalKey, {
@@ -188,24 +206,24 @@ export class Referee {
     return this.#log({ status: 200, body }, "spawn", request, { session_id: id });
   }
 
-  #register(request: RegisterRequest, token: string | undefined): HttpAnswer | Promise<HttpAnswer> {
+  #register(request: RegisterRequest, token: string | undefined, moment: number): HttpAnswer | Promise<HttpAnswer> {
     if (token === undefined && !this.#parts.spawnAllow.has(request.name)) {
       const message = notInOperatorsList(request.name);
       return this.#log(refused(403, message), "register", request, { error: message });
     }
-    const resolving = this.#resolve(request);
-    const go = (resolution: Resolution) => {
+    const resolving = this.#resolve(request, moment);
+    const go = (resolution: Resolution, moment: number) => {
       if ("problem" in resolution) return this.#unresolved(request, resolution.problem, "register", request.session_id);
+      this.#look(moment);
       return token === undefined
         ? this.#registerRoot(request, resolution)
         : this.#registerChild(request, token, resolution);
     };
-    return resolving instanceof Promise ? resolving.then(go) : go(resolving);
+    return resolving instanceof Promise ? resolving.then((resolution) => go(resolution, LATER)) : go(resolving, moment);
   }
 
   #registerRoot(request: RegisterRequest, { grants }: JudgedArtifact): HttpAnswer {
     const { ledger } = this.#parts;
-    this.#look();
     if (ledger.knows(request.session_id)) return this.#log(UNIDENTIFIED, "register", request);
     if (!ledger.hasRoom()) return this.#full(request);
     ledger.registerRoot(request.session_id, grants);
@@ -214,7 +232,6 @@ export class Referee {
 
   #registerChild(request: RegisterRequest, token: string, resolved: JudgedArtifact): HttpAnswer {
     const { ledger } = this.#parts;
-    this.#look();
     const approval = openApproval(this.#approvalKey, token);
     if (approval === null || ledger.grantsOf(approval.sessionId) === null || ledger.knows(request.session_id)) {
       return this.#log(UNIDENTIFIED, "register", request);
@@ -245,8 +262,8 @@ export class Referee {
     return this.#log(refused(503, message), "register", request, { error: message });
   }
 
-  #deregister(outcome: "complete" | "failed", token: string | undefined): HttpAnswer {
-    this.#look();
+  #deregister(outcome: "complete" | "failed", token: string | undefined, moment: number): HttpAnswer {
+    this.#look(moment);
     const id = this.#runningSession(token);
     if (id === null) return this.#log(UNIDENTIFIED, "deregister", {});
     this.#parts.ledger.end(id, outcome);
@@ -274,8 +291,10 @@ export class Referee {
     this.#verified.delete(token);
   }
 
-  /** Looks at the processes of all sessions, as before every decision that counts them. */
-  #look(): void {
+  /** Looks at the processes of all sessions, as before every decision that counts them: once for the requests of a moment. */
+  #look(moment: number): void {
+    if (this.#lookedAt >= moment) return;
+    if (moment < LATER) this.#lookedAt = moment;
     const { ledger, census, log } = this.#parts;
     const { found, registered } = census.gone();
     for (const id of found) {
@@ -289,8 +308,8 @@ export class Referee {
     }
   }
 
-  #resolve({ name, version }: SpawnRequest): Resolution | Promise<Resolution> {
-    const resolving = this.#parts.registry.resolve(name, version);
+  #resolve({ name, version }: SpawnRequest, moment: number): Resolution | Promise<Resolution> {
+    const resolving = this.#parts.registry.resolve(name, version, moment);
     if (!(resolving instanceof Promise)) return resolving;
     return resolving.catch((cause) => ({ problem: reasonOf(cause) }));
   }

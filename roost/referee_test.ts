@@ -22,8 +22,11 @@ function referee(): Referee {
   });
 }
 
+let moment = 0;
+
 async function post(asked: Referee, path: string, body: object, fields: Record<string, string> = {}) {
-  const request = { ...HEAD, fields: new Map(Object.entries(fields)), content: encoder.encode(JSON.stringify(body)) };
+  const content = encoder.encode(JSON.stringify(body));
+  const request = { ...HEAD, fields: new Map(Object.entries(fields)), content, moment: moment++ };
   const { status, body: text } = await asked.answer(request, path);
   return { status, ...JSON.parse(text) };
 }

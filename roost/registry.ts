@@ -22,9 +22,18 @@ export interface Registry {
   /**
    * The artifact of a full name; at once when it was read before and nothing changed since.
    *
+   * @param moment A number that rises: whether anything changed is looked at once for each.
    * @throws {MurError} When there is none, or it cannot be read.
    */
-  resolve(name: string, version: string): JudgedArtifact | Promise<JudgedArtifact>;
+  resolve(name: string, version: string, moment: number): JudgedArtifact | Promise<JudgedArtifact>;
+}
+
+/** A reading that is kept. */
+interface Reading {
+  readonly artifact: JudgedArtifact;
+  readonly stamps: readonly FileStamp[];
+  /** When it was last seen to be what the files hold. */
+  seenAt: number;
 }
 
 /** Readings that are kept. */
@@ -33,28 +42,40 @@ const MAX_KEPT = 256;
 /** A registry in a directory, laid out as a store of artifacts (spec cli 7). */
 export class StoreRegistry implements Registry {
   readonly #root: string;
-  readonly #kept = new Map<string, { readonly artifact: JudgedArtifact; readonly stamps: readonly FileStamp[] }>();
+  readonly #kept = new Map<string, Reading>();
   /** Readings are made one after another, so that one archive is in memory at most. */
   #last: Promise<unknown> = Promise.resolve();
+  /** Those that have not begun: whoever asks meanwhile asks for the same. */
+  readonly #waiting = new Map<string, Promise<JudgedArtifact>>();
 
   /** @param root Absolute path. It need not exist. */
   constructor(root: string) {
     this.#root = root;
   }
 
-  resolve(name: string, version: string): JudgedArtifact | Promise<JudgedArtifact> {
+  resolve(name: string, version: string, moment: number): JudgedArtifact | Promise<JudgedArtifact> {
     const key = `${name}@${version}`;
-    const kept = this.#unchanged(key);
+    const kept = this.#unchanged(key, moment);
     if (kept !== null) return kept;
-    const reading = this.#last.then(() => this.#unchanged(key) ?? this.#read(key, name, version));
+    const waiting = this.#waiting.get(key);
+    if (waiting !== undefined) return waiting;
+    const reading = this.#last.then(() => {
+      this.#waiting.delete(key);
+      return this.#unchanged(key, Infinity) ?? this.#read(key, name, version);
+    });
+    this.#waiting.set(key, reading);
     this.#last = reading.catch(() => {});
     return reading;
   }
 
-  #unchanged(key: string): JudgedArtifact | null {
+  #unchanged(key: string, moment: number): JudgedArtifact | null {
     const kept = this.#kept.get(key);
     if (kept === undefined) return null;
-    if (kept.stamps.every((stamp) => stamp.isUnchanged())) return kept.artifact;
+    if (kept.seenAt >= moment) return kept.artifact;
+    if (kept.stamps.every((stamp) => stamp.isUnchanged())) {
+      if (moment < Infinity) kept.seenAt = moment;
+      return kept.artifact;
+    }
     this.#kept.delete(key);
     return null;
   }
@@ -69,7 +90,7 @@ export class StoreRegistry implements Registry {
     if (areKept && stamps.every((stamp) => stamp.isUnchanged())) {
       const [oldest] = this.#kept.size >= MAX_KEPT ? this.#kept.keys() : [];
       if (oldest !== undefined) this.#kept.delete(oldest);
-      this.#kept.set(key, { artifact, stamps });
+      this.#kept.set(key, { artifact, stamps, seenAt: -Infinity });
     }
     return artifact;
   }

@@ -16,12 +16,21 @@ export class BadBody extends Error {
 /** Longest session id that is taken, in characters; a runtime's own has 36. */
 export const MAX_SESSION_ID = 128;
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+/** Deno decodes several times as fast when nothing is refused. */
+const utf8 = new TextDecoder();
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
+const REPLACEMENT = "\ufffd";
+
+/** @throws {TypeError} When the bytes are not UTF-8. */
+function decoded(bytes: Uint8Array): string {
+  const text = utf8.decode(bytes);
+  return text.includes(REPLACEMENT) ? strictUtf8.decode(bytes) : text;
+}
 
 function jsonBody(bytes: Uint8Array): JsonObject {
   let value: unknown;
   try {
-    value = JSON.parse(utf8.decode(bytes));
+    value = JSON.parse(decoded(bytes));
   } catch (cause) {
     // The parser quotes what it stumbled over.
     throw new BadBody(`invalid JSON: ${shownValue(cause instanceof SyntaxError ? cause.message : "not UTF-8")}`);

@@ -16,7 +16,7 @@ import { writeRunningRecord } from "../../base/write_running_record.ts";
 const MAIN = new URL("../main.ts", import.meta.url).pathname;
 const WITH_BOUNDS = new URL("main_with_bounds.ts", import.meta.url).pathname;
 /** As the task of the daemon starts it. */
-const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=1,--single-threaded-gc"];
+const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=2,--single-threaded-gc"];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
 
 /** An answer of the daemon. */

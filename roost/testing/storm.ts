@@ -11,10 +11,14 @@ import { type RoostDaemon, type RoostHome, type RoostReply } from "./daemon.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A connection that is kept, for one request after the other. */
+/**
+ * A connection that is kept, for one request after the other. Each is written and its answer read in one call wherever it
+ * goes, and what was read is looked at once: hundreds of these must not be what a storm waits for.
+ */
 export class StormConnection implements Disposable {
   readonly #connection: Deno.TcpConn;
-  #buffer = new Uint8Array(65_536);
+  /** Every answer of the daemon is shorter than this. */
+  readonly #buffer = new Uint8Array(4_096);
 
   private constructor(connection: Deno.TcpConn) {
     this.#connection = connection;
@@ -32,26 +36,23 @@ export class StormConnection implements Disposable {
     headers: Readonly<Record<string, string>> = {},
     body: string | Uint8Array = "",
   ): Promise<RoostReply> {
-    const content = typeof body === "string" ? encoder.encode(body) : body;
-    const lines = [`${method} ${path} HTTP/1.1`, "host: localhost", `content-length: ${content.length}`];
-    for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
-    const head = encoder.encode(`${lines.join("\r\n")}\r\n\r\n`);
-    const bytes = new Uint8Array(head.length + content.length);
-    bytes.set(head);
-    bytes.set(content, head.length);
-    for (let rest = bytes; rest.length > 0;) rest = rest.subarray(await this.#connection.write(rest));
-    let held = 0;
-    for (;;) {
+    return await this.exchange(requestBytes(method, path, headers, body));
+  }
+
+  /** Sends a request as {@linkcode requestBytes} makes it. */
+  async exchange(request: Uint8Array): Promise<RoostReply> {
+    for (let rest = request; rest.length > 0;) rest = rest.subarray(await this.#connection.write(rest));
+    for (let held = 0;;) {
       const count = await this.#connection.read(this.#buffer.subarray(held));
       if (count === null) throw new Error("the daemon closed the connection");
       held += count;
       const text = decoder.decode(this.#buffer.subarray(0, held));
-      const end = text.indexOf("\r\n\r\n") + 4;
-      if (end < 4) continue;
-      const length = Number(/^content-length: (\d+)$/im.exec(text)![1]);
-      // The head is ASCII.
-      if (held < end + length) continue;
-      return { status: Number(text.slice(9, 12)), body: JSON.parse(text.slice(end)) };
+      const end = text.indexOf("\r\n\r\n");
+      if (end < 0) continue;
+      const at = text.indexOf(LENGTH) + LENGTH.length;
+      // Answers are ASCII.
+      if (held < end + 4 + parseInt(text.slice(at, at + 8))) continue;
+      return { status: Number(text.slice(9, 12)), body: JSON.parse(text.slice(end + 4)) };
     }
   }
 
@@ -60,7 +61,7 @@ export class StormConnection implements Disposable {
   }
 
   spawn(credential: string, name: string, version = "1.0.0"): Promise<RoostReply> {
-    return this.post("/spawn", { name, version }, { "x-murmur-spawn-credential": credential });
+    return this.exchange(spawnBytes(credential, name, version));
   }
 
   async register(name: string, approval?: string, version = "1.0.0"): Promise<{ id: string; credential: string }> {
@@ -79,6 +80,30 @@ export class StormConnection implements Disposable {
   [Symbol.dispose](): void {
     this.#connection.close();
   }
+}
+
+const LENGTH = "content-length: ";
+
+/** A request as it is sent. */
+export function requestBytes(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  body: string | Uint8Array = "",
+): Uint8Array<ArrayBuffer> {
+  const content = typeof body === "string" ? encoder.encode(body) : body;
+  const lines = [`${method} ${path} HTTP/1.1`, "host: localhost", `${LENGTH}${content.length}`];
+  for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
+  const head = encoder.encode(`${lines.join("\r\n")}\r\n\r\n`);
+  const bytes = new Uint8Array(head.length + content.length);
+  bytes.set(head);
+  bytes.set(content, head.length);
+  return bytes;
+}
+
+/** Bytes of a `POST /spawn`. */
+function spawnBytes(credential: string, name: string, version = "1.0.0"): Uint8Array<ArrayBuffer> {
+  return requestBytes("POST", "/spawn", { "x-murmur-spawn-credential": credential }, JSON.stringify({ name, version }));
 }
 
 /** Resident memory of a process, in bytes. */
@@ -117,20 +142,20 @@ export async function raceForSlots(
 ): Promise<void> {
   const racers = await Promise.all(Array.from({ length: parents }, async () => {
     const connection = await StormConnection.open(daemon.port);
-    return { connection, ...await connection.register("local/parent") };
+    const { id, credential } = await connection.register("local/parent");
+    return { connection, id, spawn: spawnBytes(credential, "local/child") };
   }));
   try {
     for (let round = 0; round < rounds; round++) {
       if (round % 2 === 0) await home.install("child", `# ${round}\n`);
-      const replies = await Promise.all(
-        racers.map(({ connection, credential }) => connection.spawn(credential, "local/child")),
-      );
+      const replies = await Promise.all(racers.map(({ connection, spawn }) => connection.exchange(spawn)));
       const granted = replies.flatMap(({ status, body }, index) => status === 200 ? [{ index, body }] : []);
       assert.equal(granted.length, free, `round ${round}`);
       for (const { status, body } of replies) {
         if (status === 200) continue;
         assert.equal(status, 403);
-        assert.match(body.error, new RegExp(`^machine capsule ceiling .* already holding ${parents + free} `));
+        assert.ok(body.error.startsWith("machine capsule ceiling "), body.error);
+        assert.ok(body.error.includes(` already holding ${parents + free} `), body.error);
       }
       const { body } = await racers[0]!.connection.request("GET", `/status/${racers[0]!.id}`);
       assert.equal(body.live_capsules, parents + free, `round ${round}`);
@@ -161,7 +186,7 @@ export function seededRandom(seed: number): (below: number) => number {
 
 const TOKEN_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=+/ ";
 
-/** A token changed in one to three places, never the same as it was. */
+/** A token changed in one to three places, and not in blanks around it, which no header keeps. */
 export function mutatedToken(token: string, random: (below: number) => number): string {
   for (;;) {
     let text = token;
@@ -189,8 +214,37 @@ export function mutatedToken(token: string, random: (below: number) => number): 
           text = text.slice(0, at) + letter + text.slice(at + 1);
       }
     }
-    if (text !== token) return text;
+    if (text.trim() !== token) return text;
   }
+}
+
+/**
+ * Sends changed credentials and approvals wherever one is asked for. What the true ones may do, they may do afterwards.
+ *
+ * @returns The different answers.
+ */
+export async function sendChangedTokens(daemon: RoostDaemon, count: number): Promise<ReadonlySet<string>> {
+  using connection = await StormConnection.open(daemon.port);
+  const { id, credential } = await connection.register("local/parent");
+  const { approval } = (await connection.spawn(credential, "local/child")).body;
+  const random = seededRandom(1);
+  const answers = new Set<string>();
+  for (let sent = 0; sent < count; sent++) {
+    const reply = sent % 3 === 0
+      ? await connection.spawn(mutatedToken(credential, random), "local/child")
+      : sent % 3 === 1
+      ? await connection.post("/deregister", { outcome: "complete" }, {
+        "x-murmur-spawn-credential": mutatedToken(credential, random),
+      })
+      : await connection.post("/register", { session_id: `s${sent}`, name: "local/child", version: "1.0.0" }, {
+        "x-murmur-spawn-approval": mutatedToken(approval, random),
+      });
+    answers.add(`${reply.status} ${JSON.stringify(reply.body)}`);
+  }
+  const { body } = await connection.request("GET", `/status/${id}`);
+  assert.deepEqual([body.status, body.live_children, body.live_capsules], ["running", 1, 2]);
+  assert.equal((await connection.register("local/child", approval)).credential.slice(0, 5), "msc1.");
+  return answers;
 }
 
 /** A body changed in a few bytes, cut or doubled. */

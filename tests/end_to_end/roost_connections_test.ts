@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { MAX_CONNECTIONS } from "../../roost/http_server.ts";
 import { MAX_BODY, MAX_HEAD } from "../../roost/http_request.ts";
-import { RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
+import { idleProcess, RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 
 const encoder = new TextEncoder();
 
@@ -197,4 +197,52 @@ Deno.test("clients that come and go without a word leave nothing behind", async 
   assert.equal((await daemon.request("GET", "/health")).status, 200);
   const descriptors = [...Deno.readDirSync(`/proc/${daemon.child.pid}/fd`)].length;
   assert.ok(descriptors < 60, `${descriptors} descriptors`);
+});
+
+Deno.test("with few descriptors connections leave enough of them to decide by", async () => {
+  await using home = new RoostHome();
+  await home.install("parent", "capabilities: { spawn: { allow: [local/child] } }\n");
+  await home.install("child");
+  const under = ["sh", "-c", 'ulimit -n 120 && exec "$0" "$@"'];
+  const args = ["--spawn-allow", "local/parent", "--max-live-capsules", "100"];
+  await using daemon = await RoostDaemon.start(args, { home: home.path, under });
+  const processes = Array.from({ length: 50 }, idleProcess);
+  const open: Deno.TcpConn[] = [];
+  try {
+    // Its processes alone would take more descriptors than it watches them by.
+    const parents = [];
+    for (const process of processes) {
+      const parent = await daemon.root("parent");
+      home.record(parent.id, process.pid);
+      parents.push(parent);
+    }
+    const half = encoder.encode("POST /spawn HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\n{");
+    for (let count = 0; count < 200; count++) {
+      const connection = await connect(daemon.port);
+      await connection.write(half).catch(() => {});
+      open.push(connection);
+    }
+    for (const { id, credential } of [parents[0]!, parents.at(-1)!]) {
+      assert.equal((await daemon.status(id)).body.status, "running");
+      // Read afresh, since it has just changed.
+      await home.install("child", `# for ${id}\n`);
+      const { status, body } = await daemon.spawn(credential, "child");
+      assert.equal(status, 200, JSON.stringify(body));
+    }
+    assert.equal((await daemon.status(parents[7]!.id)).body.live_capsules, 52);
+    processes[7]!.kill("SIGKILL");
+    await processes[7]!.status;
+    assert.equal((await daemon.status(parents[7]!.id)).body.status, "failed");
+    assert.ok(!daemon.stderr.includes('"event":"defect"'), daemon.stderr);
+  } finally {
+    for (const connection of open) connection.close();
+    for (const process of processes) {
+      try {
+        process.kill("SIGKILL");
+      } catch {
+        // The one that was killed.
+      }
+      await process.status;
+    }
+  }
 });
