@@ -65,6 +65,8 @@ export async function confineBinaryName(bytes: Uint8Array<ArrayBuffer>): Promise
 export interface Compiler {
   readonly command: readonly [string, ...string[]];
   readonly libraries?: readonly string[];
+  /** What to do where it is missing or fails, in place of the general advice. */
+  readonly hint?: string;
 }
 
 /**
@@ -134,6 +136,7 @@ export async function compileC(
     await Deno.remove(work, { recursive: true });
   }
   throw new MurError("E-IO-003", `${what} cannot be built: ${said.join("\n")}`, {
-    hint: "install a C compiler (package gcc or clang, with the C library's headers)",
+    hint: compilers.find(({ hint }) => hint !== undefined)?.hint ??
+      "install a C compiler (package gcc or clang, with the C library's headers)",
   });
 }

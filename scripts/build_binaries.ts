@@ -10,10 +10,18 @@
  */
 import { parseArgs } from "node:util";
 import { sha256Hex } from "../artifact/sha256.ts";
+import { MurError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
 import { buildConfine, confineSources } from "../sandbox/confine_build.ts";
 import { checkoutHelper } from "../sandbox/confine_helper.ts";
-import { type BuildTarget, compilersFor, DENO_VERSION, hostTarget, TARGETS } from "./build_target.ts";
+import {
+  type BuildTarget,
+  compilersFor,
+  compressionPackage,
+  DENO_VERSION,
+  hostTarget,
+  TARGETS,
+} from "./build_target.ts";
 import { compileProgram, hasCompileBase, ISOLATED_START } from "./compile_form.ts";
 import { buildLauncher } from "./launcher_build.ts";
 import { npmPackage } from "./npm_package.ts";
@@ -180,10 +188,20 @@ function chosenPrograms(names: readonly string[]): readonly ProgramEntry[] {
 }
 
 /** One line about a file. */
-export async function builtLine({ name, path, form, compressed }: BuiltProgram): Promise<string> {
+export async function builtLine({ name, path, form, compressed, target }: BuiltProgram): Promise<string> {
   const { size } = await Deno.stat(path);
-  const inside = form === "compile" ? "" : compressed ? ", compressed inside" : ", not compressed inside";
+  const how = target.os === "linux" ? ` (Debian's ${compressionPackage(target)} is what it takes)` : "";
+  const stored = `, not compressed inside${how}`;
+  const inside = form === "compile" ? "" : compressed ? ", compressed inside" : stored;
   return `${name}  ${form} form, ${(size / 1e6).toFixed(1)} MB${inside}  ${path}`;
+}
+
+/** Why nothing was built, and what to do when that is known. */
+export function buildFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error instanceof MurError && error.hint !== undefined
+    ? `${error.message}\nhint: ${error.hint}`
+    : error.message;
 }
 
 async function main(): Promise<void> {
@@ -208,7 +226,7 @@ if (import.meta.main) {
   try {
     await main();
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
+    console.error(buildFailure(error));
     Deno.exit(1);
   }
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { MurError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
+import { compileC } from "../sandbox/confine_build.ts";
 import { binaryName, chosenForm, chosenTargets } from "./build_binaries.ts";
 import { compilersFor, DENO_VERSION, hostTarget, TARGETS } from "./build_target.ts";
 import { compileArguments, hasCompileBase } from "./compile_form.ts";
@@ -32,6 +34,24 @@ Deno.test("targets and forms are those that exist", () => {
   for (const target of TARGETS) assert.equal(binaryName("mur", target), `mur-${VERSION}-${target.name}`);
   const foreign = TARGETS.find(({ os }) => os !== Deno.build.os)!;
   assert.deepEqual(compilersFor(foreign), [], "no compiler for another system");
+});
+
+Deno.test("who lacks what another processor takes is told the packages", {
+  ignore: Deno.build.os !== "linux",
+}, async () => {
+  const target = TARGETS.find(({ os, arch }) => os === "linux" && arch !== Deno.build.arch)!;
+  const [cross] = compilersFor(target);
+  const [processor, compiler] = target.arch === "aarch64" ? ["arm64", "aarch64"] : ["amd64", "x86-64"];
+  const missing = { ...cross!, command: ["no-such-compiler"] as const };
+  await assert.rejects(compileC([], "/nowhere", [], [missing], "it"), (error) => {
+    assert.ok(error instanceof MurError);
+    assert.match(error.message, /no-such-compiler: not found/);
+    for (const name of [`gcc-${compiler}-linux-gnu`, `libc6-dev-${processor}-cross`, `libzstd-dev:${processor}`]) {
+      assert.ok(error.hint?.includes(name), `${name} in ${error.hint}`);
+    }
+    return true;
+  });
+  assert.equal(compilersFor(hostTarget()).some(({ hint }) => hint !== undefined), false);
 });
 
 Deno.test("the compile form isolates the program as the portable one does, and takes in its whole folder", () => {

@@ -25,6 +25,8 @@ export interface BuildTarget {
   readonly addonFile: string;
   /** Compilers of another machine's programs on Linux; the machine's own are tried there. */
   readonly crossCompiler: string | null;
+  /** Name of the machine's processor among Debian's. */
+  readonly debianArch: string;
 }
 
 const ADDON = "componentize-qjs-binding";
@@ -42,6 +44,7 @@ function target(os: "linux" | "darwin", arch: "x86_64" | "aarch64"): BuildTarget
     addonPackage: `@andreiltd/${ADDON}-${os}-${node}${linux ? "-gnu" : ""}`,
     addonFile: `componentize-qjs.${os}-${node}${linux ? "-gnu" : ""}.node`,
     crossCompiler: linux ? `${arch}-linux-gnu-gcc` : null,
+    debianArch: arch === "x86_64" ? "amd64" : "arm64",
   };
 }
 
@@ -60,6 +63,23 @@ export function hostTarget(): BuildTarget {
   return found;
 }
 
+/** Debian's package of the library that compresses programs inside, for a machine's processor. */
+export function compressionPackage({ arch, debianArch }: BuildTarget): string {
+  return arch === Deno.build.arch ? "libzstd-dev" : `libzstd-dev:${debianArch}`;
+}
+
+/** What building for another processor takes. */
+function crossHint(target: BuildTarget): string {
+  const { arch, debianArch } = target;
+  const packages = [
+    `gcc-${arch.replace("_", "-")}-linux-gnu`,
+    `libc6-dev-${debianArch}-cross`,
+    compressionPackage(target),
+  ];
+  return `install the Debian packages ${packages.join(", ")}; the last one needs \`dpkg --add-architecture ` +
+    `${debianArch}\` and \`apt-get update\` first`;
+}
+
 /**
  * Compilers for static programs of a machine, in the order they are tried; empty when this machine has no way to make them.
  *
@@ -71,6 +91,6 @@ export function compilersFor(target: BuildTarget, libraries: readonly string[] =
   if (target.os === "darwin") return [{ command: ["cc", "-arch", target.arch === "aarch64" ? "arm64" : "x86_64"] }];
   const host = target.arch === Deno.build.arch;
   const gcc = host ? "cc" : target.crossCompiler!;
-  const withGlibc: Compiler = { command: [gcc, "-static"], libraries };
+  const withGlibc: Compiler = { command: [gcc, "-static"], libraries, ...host ? {} : { hint: crossHint(target) } };
   return host && libraries.length === 0 ? [{ command: ["musl-gcc", "-static"] }, withGlibc] : [withGlibc];
 }

@@ -14,7 +14,14 @@ import zlib from "node:zlib";
 import { sha256Hex } from "../artifact/sha256.ts";
 import { murManual } from "../cli/manual.ts";
 import { roostManual } from "./roost_manual.ts";
-import { buildBinaries, type BuildOptions, builtLine, chosenForm, chosenTargets } from "./build_binaries.ts";
+import {
+  buildBinaries,
+  buildFailure,
+  type BuildOptions,
+  builtLine,
+  chosenForm,
+  chosenTargets,
+} from "./build_binaries.ts";
 import { thirdPartyLicences } from "./licences.ts";
 import { PROGRAMS } from "./program_files.ts";
 
@@ -141,7 +148,7 @@ if (import.meta.main) {
   try {
     await main();
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
+    console.error(buildFailure(error));
     Deno.exit(1);
   }
 }
