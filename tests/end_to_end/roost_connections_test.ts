@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { MAX_CONNECTIONS } from "../../roost/http_server.ts";
 import { MAX_BODY, MAX_HEAD } from "../../roost/http_request.ts";
 import { idleProcess, RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
+import { until } from "../support/process_tree.ts";
 
 const encoder = new TextEncoder();
 
@@ -193,10 +194,9 @@ Deno.test("clients that come and go without a word leave nothing behind", async 
       connection.close();
     }
   }
-  await new Promise((resolve) => setTimeout(resolve, 300));
   assert.equal((await daemon.request("GET", "/health")).status, 200);
-  const descriptors = [...Deno.readDirSync(`/proc/${daemon.child.pid}/fd`)].length;
-  assert.ok(descriptors < 60, `${descriptors} descriptors`);
+  const descriptors = () => [...Deno.readDirSync(`/proc/${daemon.child.pid}/fd`)].length;
+  await until("no connection is held", () => descriptors() < 60);
 });
 
 Deno.test("with few descriptors connections leave enough of them to decide by", async () => {
