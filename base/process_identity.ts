@@ -22,6 +22,11 @@ export function parseProcessStat(text: string): ProcessStat | null {
   return { state, start };
 }
 
+/** Whether only its exit status is left of a process. */
+export function hasEnded({ state }: ProcessStat): boolean {
+  return state === "Z" || state === "X";
+}
+
 /** `null` when there is no such process; `untold` when its facts could not be read, for want of a descriptor for instance. */
 function readProcessStat(pid: number): ProcessStat | "untold" | null {
   try {
@@ -73,7 +78,7 @@ function lookAt(pid: number): ProcessStat | "unreadable" | null {
   if (stat === "untold") return pidIsHeld(pid) ? "unreadable" : null;
   // The first signal a program sends loads 2 ms of code.
   if (stat === null) return !procShowsAll() && pidIsHeld(pid) ? "unreadable" : null;
-  return stat.state === "Z" || stat.state === "X" ? null : stat;
+  return hasEnded(stat) ? null : stat;
 }
 
 /** Whether a process holds the pid. One of another user counts, a zombie does not (spec cli 4.3, layer 1). */

@@ -6,7 +6,7 @@
  */
 import { MurError } from "../base/errors.ts";
 import { ERRNO, type Libc } from "../base/libc.ts";
-import { parseProcessStat, readProcess } from "../base/process_identity.ts";
+import { hasEnded, parseProcessStat, readProcess } from "../base/process_identity.ts";
 import {
   MAX_RECORD_BYTES,
   peekRunningDirectory,
@@ -70,5 +70,5 @@ function readerOf(c: Libc): RecordReader {
 function isThatProcess(text: string | number, start: string): boolean {
   if (typeof text === "number") return false;
   const stat = parseProcessStat(text);
-  return stat !== null && stat.start === start && stat.state !== "Z" && stat.state !== "X";
+  return stat !== null && stat.start === start && !hasEnded(stat);
 }
