@@ -3,35 +3,39 @@
  *
  * @module
  */
+import { type ListeningProcess, startListening } from "../roost/testing/listening_process.ts";
 
 /** A running bare server. */
-export interface BarePeer extends AsyncDisposable {
-  readonly port: number;
-}
+export type BarePeer = ListeningProcess;
 
 /**
  * Starts one.
  *
  * @param source Program text; the first thing it prints is its port.
- * @param argument Its only argument.
+ * @param args Its arguments.
+ * @param under A command line in front of the program.
  */
-export async function startBarePeer(source: string, argument: string): Promise<BarePeer> {
+export async function startBarePeer(
+  source: string,
+  args: readonly string[],
+  under: readonly string[] = [],
+): Promise<BarePeer> {
   const file = await Deno.makeTempFile({ suffix: ".ts" });
   await Deno.writeTextFile(file, source);
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-config", "-A", file, argument],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const port = Number((await reader.read()).value);
+  const peer = await startListening([
+    ...under,
+    Deno.execPath(),
+    "run",
+    "--quiet",
+    "--no-config",
+    "-A",
+    file,
+    ...args,
+  ]);
   return {
-    port,
+    ...peer,
     async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-      await reader.cancel();
+      await peer[Symbol.asyncDispose]();
       await Deno.remove(file);
     },
   };

@@ -24,7 +24,7 @@ export async function run(): Promise<BenchResult> {
   const { task } = await session.call("SendMessage", taskMessage("go", {}));
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: task.id } });
   const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: await session.call("GetTask", { id: task.id }) });
-  await using bare = await startBarePeer(BARE, answer);
+  await using bare = await startBarePeer(BARE, [answer]);
   const rounds: { readonly door: Load; readonly peer: Load }[] = [];
   // One round each to warm up, then turn by turn, so that what else the machine does hits both.
   for (let round = 0; round <= ROUNDS; round++) {

@@ -36,7 +36,7 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, asy
 console.log(server.addr.port);`;
 
 /** `null` where nginx is not installed. */
-async function startNginx(directory: string, root: string): Promise<BarePeer | null> {
+async function startNginx(directory: string, root: string): Promise<Omit<BarePeer, "pid"> | null> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
@@ -127,7 +127,7 @@ export async function run(): Promise<BenchResult> {
         atMost: 160,
       },
     ];
-    await using bare = await startBarePeer(BARE, root);
+    await using bare = await startBarePeer(BARE, [root]);
     await using nginx = await startNginx(directory, root);
     if (nginx === null) console.error("resource-read: nginx is not installed, its figures are left out");
     for (const [name, size, budget] of [["small", SMALL_BYTES, 0.7], ["large", LARGE_BYTES, 0.5]] as const) {

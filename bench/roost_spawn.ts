@@ -8,7 +8,9 @@
  */
 import { newId } from "../base/ids.ts";
 import { RoostDaemon, RoostHome } from "../roost/testing/daemon.ts";
+import { processorMs } from "../roost/testing/listening_process.ts";
 import { residentBytes } from "../roost/testing/storm.ts";
+import { startBarePeer } from "./bare_peer.ts";
 import { compiledClient, keepaliveLoad } from "./compiled_client.ts";
 import type { Load } from "./raw_http.ts";
 import { type BenchResult, median } from "./result.ts";
@@ -29,35 +31,10 @@ console.log(server.addr.port);`;
 /** Command lines in front of a program that keep it on one core. */
 const onCore = (core: number) => navigator.hardwareConcurrency > 1 ? ["taskset", "-c", String(core)] : [];
 
-async function startBare(answers: readonly string[]) {
-  const file = await Deno.makeTempFile({ suffix: ".ts" });
-  await Deno.writeTextFile(file, BARE);
-  const [program, ...args] = [...onCore(0), Deno.execPath(), "run", "--quiet", "--no-config", "-A", file, ...answers];
-  const child = new Deno.Command(program!, { args, stdin: "null", stdout: "piped", stderr: "inherit" }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const port = Number((await reader.read()).value);
-  return {
-    port,
-    pid: child.pid,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-      await reader.cancel();
-      await Deno.remove(file);
-    },
-  };
-}
-
 function rawRequest(port: number, start: string, headers: readonly string[], body: string): Uint8Array {
   const lines = [`${start} HTTP/1.1`, `host: 127.0.0.1:${port}`, ...headers];
   if (body !== "") lines.push("content-type: application/json", `content-length: ${body.length}`);
   return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
-}
-
-/** Processor time of a process so far, in milliseconds; clock ticks are 10 ms on Linux. */
-function processorMs(pid: number): number {
-  const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).replace(/^.*\) /, "").split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 const quantile = ({ latencies }: Load, share: number) => latencies[Math.floor(latencies.length * share)]!;
@@ -89,7 +66,11 @@ export async function run(): Promise<BenchResult> {
   const { id, credential } = await daemon.root("parent");
   const granted = await daemon.spawn(credential, "child");
   const polled = await daemon.status(id);
-  await using bare = await startBare([JSON.stringify(granted.body), JSON.stringify(polled.body)]);
+  await using bare = await startBarePeer(
+    BARE,
+    [JSON.stringify(granted.body), JSON.stringify(polled.body)],
+    onCore(0),
+  );
 
   const spawnBody = JSON.stringify({ name: "local/child", version: "1.0.0" });
   const spawn = (port: number) =>

@@ -9,6 +9,7 @@ import {
 } from "./http_server.ts";
 import { MAX_HEAD } from "./http_request.ts";
 import { listenOnLoopback } from "./loopback_listener.ts";
+import { type ListeningProcess, processorMs, startListening } from "./testing/listening_process.ts";
 
 const encoder = new TextEncoder();
 const OK: HttpAnswer = { status: 200, body: "{}" };
@@ -411,49 +412,12 @@ Deno.test("requests that came together share a moment; what was sent behind one 
   assert.ok(new Set(moments).size < 31, `${moments}`);
 });
 
-interface Starved extends AsyncDisposable {
-  readonly port: number;
-  readonly pid: number;
-}
-
 /** A server in a process that may have so many descriptors. */
-async function starved(descriptors: number): Promise<Starved> {
+async function starved(descriptors: number): Promise<ListeningProcess> {
   const program = new URL("testing/starved_server.ts", import.meta.url).pathname;
   const config = new URL("../deno.json", import.meta.url).pathname;
-  const child = new Deno.Command("sh", {
-    args: [
-      "-c",
-      'ulimit -n "$0" && exec "$@"',
-      String(descriptors),
-      Deno.execPath(),
-      "run",
-      "--quiet",
-      "-A",
-      "--config",
-      config,
-      program,
-    ],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const port = Number((await reader.read()).value);
-  return {
-    port,
-    pid: child.pid,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-      await reader.cancel();
-    },
-  };
-}
-
-/** Processor time of a process so far, in milliseconds. */
-function processorMs(pid: number): number {
-  const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).replace(/^.*\) /, "").split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
+  const limited = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', String(descriptors)];
+  return await startListening([...limited, Deno.execPath(), "run", "--quiet", "-A", "--config", config, program]);
 }
 
 Deno.test("without descriptors the connection that waits longest makes room for the next", async () => {
