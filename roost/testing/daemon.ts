@@ -96,12 +96,16 @@ export class RoostDaemon implements AsyncDisposable {
     const child = roostCommand(["--port", String(options.port ?? 0), ...args], options).spawn();
     child.stdout.cancel().catch(() => {});
     let text = "";
+    let isStarted = false;
     const started = Promise.withResolvers<void>();
     const drained = (async () => {
       const decoder = new TextDecoder();
       for await (const chunk of child.stderr) {
         text += decoder.decode(chunk, { stream: true });
-        if (text.includes("machine ceiling")) started.resolve();
+        // Looking at it puts it together, which takes longer and longer for a daemon that logs much.
+        if (isStarted) continue;
+        isStarted = text.includes("machine ceiling");
+        if (isStarted) started.resolve();
       }
       started.reject(new Error(`mur-roost did not start: ${text}`));
     })();
