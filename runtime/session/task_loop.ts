@@ -61,6 +61,8 @@ export async function runTaskLoop(options: TaskLoopOptions): Promise<TaskOutcome
     for (;;) {
       const next = await registry.next(staysUp ? null : idleMs, stop);
       if (next === null) return decided;
+      // Its sender is answered first: what a door answers goes out once this thread waits, and work begins with a lot of its own.
+      if (next.request.door !== null) await new Promise((resolve) => setTimeout(resolve, 0));
       const outcome = await run(next.request, next.signal);
       const last = !staysUp || stop.aborted || outcome.fatal !== null;
       // A session that takes no more work is closing out, though only a signal ends it (spec session 17.2, 18).

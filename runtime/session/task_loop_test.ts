@@ -169,3 +169,30 @@ Deno.test("a session stopped before its first task runs none", async () => {
   const { decided, ran } = await loop(SLEEP, () => OK, { launchTask: LAUNCH, before: ({ stop }) => stop.abort() });
   assert.deepEqual([decided, ran], [null, []]);
 });
+
+Deno.test("who sent a task is answered before the work on it begins, however long that keeps the thread", async () => {
+  const answered = await Deno.makeTempFile();
+  let wasAnswered = false;
+  let client: Deno.ChildProcess | null = null;
+  let server: Deno.HttpServer<Deno.NetAddr> | null = null;
+  const work = () => {
+    for (const end = Date.now() + 10_000; !wasAnswered && Date.now() < end;) {
+      wasAnswered = Deno.readTextFileSync(answered) === "taken";
+    }
+    return OK;
+  };
+  const before = ({ registry }: World) => {
+    server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, () => {
+      registry.offer(OFFER);
+      return new Response("taken");
+    });
+    const program = `const answer = await fetch("http://127.0.0.1:${server.addr.port}");
+      Deno.writeTextFileSync("${answered}", await answer.text());`;
+    client = new Deno.Command(Deno.execPath(), { args: ["eval", program], env: { NO_PROXY: "127.0.0.1" } }).spawn();
+  };
+  await loop(SINGLE, work, { idleMs: 30_000, before });
+  await client!.status;
+  await server!.shutdown();
+  await Deno.remove(answered);
+  assert.ok(wasAnswered);
+});
