@@ -19,7 +19,7 @@ import { PEER_INBOX_DIR, storedPathFor } from "../../planes/stored_path.ts";
 import { DispatchRefusal, type ToolRun } from "../agent/tool_dispatch.ts";
 import type { TraceEventBody } from "../trace/trace_event.ts";
 import { peerUrl, shownPeer } from "./peer_address.ts";
-import { getFromPeer, type PeerResponse, singleField, textOfPeer } from "./peer_request.ts";
+import { getFromPeer, type PeerPatience, type PeerResponse, singleField, textOfPeer } from "./peer_request.ts";
 
 /** What the tool works with. */
 export interface FetchPeerFileOptions {
@@ -34,8 +34,7 @@ export interface FetchPeerFileOptions {
   /** This capsule's own audience. */
   readonly audience: () => string | null;
   readonly client: HttpClient;
-  /** Longest silence of a peer, in milliseconds. */
-  readonly silenceMs: number;
+  readonly patience: PeerPatience;
   readonly record: (body: TraceEventBody<"peer_file_fetch">) => void;
 }
 
@@ -99,7 +98,7 @@ async function redeem(
   id: string,
   signal: AbortSignal,
 ): Promise<Stored | Failure> {
-  const { allow, client, silenceMs } = options;
+  const { allow, client, patience } = options;
   const target = url === null ? null : targetOf(url);
   if (url === null || target === null || !allow.some((rule) => networkRuleMatches(rule, target))) {
     return { error: "peer_not_allowed", message: `${shown} is not in capabilities.peer_fetch.allow` };
@@ -119,7 +118,7 @@ async function redeem(
   try {
     const response = await getFromPeer(new URL(PEER_PATH_PREFIX + token, url), {
       client,
-      silenceMs,
+      patience,
       signal,
       headers: [[AUDIENCE_HEADER, audience]],
     });
