@@ -179,7 +179,10 @@ Deno.test("what a door sends is believed only when it is what it says it is", ()
 
     const entry = { path: "f", size_bytes: 5, mtime_ms: 1e300, sha256: sha256("hello") };
     answer = () => Response.json({ entries: [entry] });
-    assert.match((await run()).out, /^PATH  SIZE  MODIFIED  SHA256\nf     5     -         [0-9a-f]{12}\n$/);
+    assert.equal(
+      (await run()).out,
+      `PATH  SIZE  MODIFIED  SHA256\nf     5     -         ${sha256("hello").slice(0, 12)}\n`,
+    );
     for (
       const listing of [
         { entries: {} },
