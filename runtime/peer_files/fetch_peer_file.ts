@@ -122,8 +122,13 @@ async function redeem(
       signal,
       headers: [[AUDIENCE_HEADER, audience]],
     });
-    if (response.status !== 200) return await refusalOf(response, shown);
-    return await store(options, response, shown, storedPathFor(id, payload.p));
+    try {
+      if (response.status !== 200) return await refusalOf(response, shown);
+      return await store(options, response, shown, storedPathFor(id, payload.p));
+    } finally {
+      // Also when there was no place for it.
+      await response.close();
+    }
   } catch (error) {
     if (error instanceof HttpError) return { error: "peer_unreachable", message: error.message };
     if (isRootedError(error)) return { error: "io_error", message: error.message };
@@ -158,7 +163,6 @@ async function store(
   const expected = /^"sha256:([0-9a-f]{64})"$/.exec(singleField(response.headers, "etag") ?? "")?.[1] ?? null;
   const generation = /^\d{1,15}$/.exec(singleField(response.headers, "x-murmur-generation") ?? "")?.[0] ?? null;
   if (expected === null || generation === null) {
-    await response.close();
     return expected === null
       ? { error: "etag_mismatch", message: `${shown} sent no etag to compare the file with` }
       : { error: "peer_unreachable", message: `${shown} answered without the headers of a peer plane` };

@@ -425,6 +425,28 @@ Deno.test("a body that breaks off, or is another one than its etag says, leaves 
   await broken;
 });
 
+Deno.test("a peer whose file has no place is let go at once", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const peer = `127.0.0.1:${listener.addr.port}`;
+  const ended = (async () => {
+    using connection = await listener.accept();
+    await connection.read(new Uint8Array(4_096));
+    const head = `HTTP/1.1 200 OK\r\netag: "sha256:${"0".repeat(64)}"\r\nx-murmur-generation: 0\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(head));
+    return await connection.read(new Uint8Array(1));
+  })();
+  await withFetching(() => served("x"), async ({ work, fetch }) => {
+    Deno.writeTextFileSync(`${work}/peer-in`, "no folder");
+    const started = performance.now();
+    assert.match(
+      (await fetch({ peer, handle: tokenFor("f") }, { allow: [parseNetworkRule(peer)] })).text,
+      /^io_error: /,
+    );
+    assert.equal(await ended, null);
+    assert.ok(performance.now() - started < 4_000, "it waited for a silence");
+  });
+});
+
 Deno.test("links that the agent planted in the inbox's place lead nowhere", () =>
   withFetching(() => served("from the peer"), async ({ work, fetch }, server) => {
     const token = tokenFor("f");

@@ -28,7 +28,7 @@ export interface PeerRequestOptions {
 export interface PeerResponse extends Pick<HttpResponse, "status" | "headers"> {
   /** Leaving the loop closes the connection. @throws {HttpError} */
   pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>, void>;
-  /** Closes the connection without reading the body. */
+  /** Closes the connection unless the body was read to its end. A second call does nothing. */
   close(): Promise<void>;
 }
 
