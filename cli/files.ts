@@ -185,21 +185,30 @@ function fileTarget({ cwd }: CliContext, output: string): Target {
     });
   }
   const directory = RootedDir.open(parentDirectory(path));
-  let file: StagedFile;
-  try {
-    file = StagedFile.create(directory, path.slice(path.lastIndexOf("/") + 1));
-  } catch (error) {
+  let file: StagedFile | undefined;
+  // Who stops it finds nothing of what had come.
+  const leave = (status: number) => () => {
+    file?.[Symbol.dispose]();
+    Deno.exit(status);
+  };
+  const listeners = [["SIGHUP", leave(129)], ["SIGINT", leave(130)], ["SIGTERM", leave(143)]] as const;
+  for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);
+  const dispose = () => {
+    for (const [signal, listener] of listeners) Deno.removeSignalListener(signal, listener);
+    file?.[Symbol.dispose]();
     directory.close();
+  };
+  try {
+    const staged = file = StagedFile.create(directory, path.slice(path.lastIndexOf("/") + 1));
+    return {
+      write: (bytes) => (staged.write(bytes), true),
+      publish: () => staged.publish(),
+      [Symbol.dispose]: dispose,
+    };
+  } catch (error) {
+    dispose();
     throw error;
   }
-  return {
-    write: (bytes) => (file.write(bytes), true),
-    publish: () => file.publish(),
-    [Symbol.dispose]() {
-      file[Symbol.dispose]();
-      directory.close();
-    },
-  };
 }
 
 function isFileOrNothing(path: string): boolean {

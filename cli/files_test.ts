@@ -7,6 +7,7 @@ import { testContext, withTempDir } from "../tests/support/cli_context.ts";
 import { type ExportFolder, exportFolder } from "../tests/support/export_folder.ts";
 import { openLocalDoor } from "../tests/support/local_door.ts";
 import { scriptedDoor } from "../tests/support/scripted_door.ts";
+import { spawnMur } from "../tests/support/mur_process.ts";
 import { main } from "./main.ts";
 import { printTable } from "./text_table.ts";
 
@@ -196,6 +197,32 @@ Deno.test("what a door sends is believed only when it is what it says it is", ()
         /^error\[E-IO-003\]: .* answered with what is no listing/,
         JSON.stringify(listing),
       );
+    }
+  }));
+
+Deno.test("one that is stopped leaves nothing of what had come", () =>
+  withTempDir(async (directory) => {
+    // It comes without end.
+    const body = () =>
+      new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          controller.enqueue(new Uint8Array(1_000));
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        },
+      });
+    await using door = scriptedDoor({
+      get: () => new Response(body(), { headers: { etag: `"sha256:${"0".repeat(64)}"` } }),
+    });
+    Deno.mkdirSync(`${directory}/.murmur/running`, { recursive: true });
+    Deno.mkdirSync(`${directory}/into`);
+    door.record(`${directory}/.murmur/running`);
+    const names = () => [...Deno.readDirSync(`${directory}/into`)].map(({ name }) => name);
+    for (const [signal, status] of [["SIGINT", 130], ["SIGTERM", 143], ["SIGHUP", 129]] as const) {
+      const child = spawnMur(["files", "@1", "f", "-o", "into/copy"], { cwd: directory, home: directory });
+      while (names().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      child.kill(signal);
+      const { code } = await child.output();
+      assert.deepEqual([code, names()], [status, []], signal);
     }
   }));
 
