@@ -6,11 +6,12 @@
 import { MurError } from "../base/errors.ts";
 import { StagedFile } from "../base/atomic_file.ts";
 import { HttpError } from "../base/http_error.ts";
-import { isJsonObject, type JsonObject } from "../base/json_value.ts";
+import { isJsonObject } from "../base/json_value.ts";
 import { absolutePath, parentDirectory } from "../base/paths.ts";
 import { percentEncodePath } from "../base/percent_encoding.ts";
 import type { PlainResponse } from "../base/plain_http.ts";
 import { RootedDir } from "../base/rooted_dir.ts";
+import type { ListedFile } from "../planes/listing.ts";
 import { escapeControls } from "../runtime/agent/terminal_text.ts";
 import type { CliContext } from "./context.ts";
 import { doorError } from "./door_error.ts";
@@ -74,27 +75,33 @@ async function list(context: CliContext, session: ServingSession, asJson: boolea
     context.stdout,
     ["PATH", "SIZE", "MODIFIED", "SHA256"],
     entries.map(({ path, size_bytes, mtime_ms, sha256 }) => [
-      String(path),
+      path,
       String(size_bytes),
       timeText(mtime_ms),
-      String(sha256).slice(0, 12),
+      sha256.slice(0, 12),
     ]),
   );
 }
 
-function entriesOf(text: string): readonly JsonObject[] | null {
+/** The files of a listing; `null` when a text is none. */
+function entriesOf(text: string): readonly ListedFile[] | null {
   try {
     const listing: unknown = JSON.parse(text);
     if (!isJsonObject(listing) || !Array.isArray(listing.entries)) return null;
-    return listing.entries.every(isJsonObject) ? listing.entries as JsonObject[] : null;
+    return listing.entries.every(isListedFile) ? listing.entries as ListedFile[] : null;
   } catch {
     return null;
   }
 }
 
+function isListedFile(entry: unknown): boolean {
+  return isJsonObject(entry) && typeof entry.path === "string" && typeof entry.size_bytes === "number" &&
+    typeof entry.mtime_ms === "number" && typeof entry.sha256 === "string";
+}
+
 /** UTC to the second; `-` for what is no time. */
-function timeText(ms: unknown): string {
-  const date = new Date(Number(ms));
+function timeText(ms: number): string {
+  const date = new Date(ms);
   return Number.isNaN(date.getTime()) ? "-" : date.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
@@ -171,27 +178,37 @@ function terminalOrPipe({ stdout }: CliContext): Target {
  */
 function fileTarget({ cwd }: CliContext, output: string): Target {
   const path = absolutePath(cwd, output);
-  if (!isFileOrNothing(path)) {
-    throw new MurError("E-IO-003", `${output} is there and no file`, {
+  // A slash at the end means a directory, whether it is there or not.
+  if (output.endsWith("/") || !isFileOrNothing(path)) {
+    throw new MurError("E-IO-003", `${output} is no file`, {
       hint: "name a file, or leave -o out and send stdout there",
     });
   }
   const directory = RootedDir.open(parentDirectory(path));
-  let file: StagedFile;
-  try {
-    file = StagedFile.create(directory, path.slice(path.lastIndexOf("/") + 1));
-  } catch (error) {
+  let file: StagedFile | undefined;
+  // Who stops it finds nothing of what had come.
+  const leave = (status: number) => () => {
+    file?.[Symbol.dispose]();
+    Deno.exit(status);
+  };
+  const listeners = [["SIGHUP", leave(129)], ["SIGINT", leave(130)], ["SIGTERM", leave(143)]] as const;
+  for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);
+  const dispose = () => {
+    for (const [signal, listener] of listeners) Deno.removeSignalListener(signal, listener);
+    file?.[Symbol.dispose]();
     directory.close();
+  };
+  try {
+    const staged = file = StagedFile.create(directory, path.slice(path.lastIndexOf("/") + 1));
+    return {
+      write: (bytes) => (staged.write(bytes), true),
+      publish: () => staged.publish(),
+      [Symbol.dispose]: dispose,
+    };
+  } catch (error) {
+    dispose();
     throw error;
   }
-  return {
-    write: (bytes) => (file.write(bytes), true),
-    publish: () => file.publish(),
-    [Symbol.dispose]() {
-      file[Symbol.dispose]();
-      directory.close();
-    },
-  };
 }
 
 function isFileOrNothing(path: string): boolean {

@@ -6,6 +6,8 @@ import { PlaneEndpoint } from "../runtime/door/plane_endpoint.ts";
 import { testContext, withTempDir } from "../tests/support/cli_context.ts";
 import { type ExportFolder, exportFolder } from "../tests/support/export_folder.ts";
 import { openLocalDoor } from "../tests/support/local_door.ts";
+import { scriptedDoor } from "../tests/support/scripted_door.ts";
+import { spawnMur } from "../tests/support/mur_process.ts";
 import { main } from "./main.ts";
 import { printTable } from "./text_table.ts";
 
@@ -131,9 +133,9 @@ Deno.test("what the plane refuses is told with its code; nothing is written", ()
     Deno.mkdirSync(`${directory}/folder`);
     Deno.symlinkSync("folder", `${directory}/link`);
     using _socket = Deno.listen({ transport: "unix", path: `${directory}/socket` });
-    for (const output of ["folder", "link", "socket", "/dev/null"]) {
+    for (const output of ["folder", "folder/", "link", "socket", "/dev/null", "new/"]) {
       const { status, err } = await run("@1", "f", "-o", output);
-      assert.deepEqual([status, err.includes(`error[E-IO-003]: ${output} is there and no file`)], [1, true], err);
+      assert.deepEqual([status, err.includes(`error[E-IO-003]: ${output} is no file`)], [1, true], err);
     }
     assert.ok(Deno.statSync("/dev/null").isCharDevice);
     Deno.symlinkSync("file", `${directory}/to-file`);
@@ -143,6 +145,85 @@ Deno.test("what the plane refuses is told with its code; nothing is written", ()
     assert.equal((await run("@1", "-o", "copy")).status, 2);
     assert.equal((await run("@1", "f", "--json")).status, 2);
     assert.match((await run("@7")).err, /^error\[E-RUN-022\]/);
+  }));
+
+Deno.test("what a door sends is believed only when it is what it says it is", () =>
+  withTempDir(async (directory) => {
+    let answer = () => new Response();
+    await using door = scriptedDoor({ get: () => answer() });
+    Deno.mkdirSync(`${directory}/.murmur/running`, { recursive: true });
+    door.record(`${directory}/.murmur/running`);
+    const run = async (...args: string[]) => {
+      const context = testContext(directory, { HOME: directory });
+      return { status: await main(["files", "@1", ...args], context), out: context.out(), err: context.err() };
+    };
+    const etag = `"sha256:${sha256("hello")}"`;
+    for (
+      const [sent, why] of [
+        [
+          () => new Response("HELLO", { headers: { etag } }),
+          /f did not arrive as it was sent: its hash is another one/,
+        ],
+        [() => new Response("hello"), /sent f without its hash/],
+        [() => new Response("hello", { headers: { etag: `W/${etag}` } }), /sent f without its hash/],
+        [() => new Response("hello", { status: 206, headers: { etag } }), /answered 206/],
+        [() => new Response(null, { status: 302, headers: { location: "/elsewhere" } }), /answered 302/],
+      ] as const
+    ) {
+      answer = sent;
+      const { status, out, err } = await run("f", "-o", "copy");
+      assert.deepEqual([status, out], [1, ""]);
+      assert.match(err, /^error\[E-IO-003\]: /);
+      assert.match(err, why);
+    }
+    assert.deepEqual([...Deno.readDirSync(directory)].map(({ name }) => name), [".murmur"]);
+
+    const entry = { path: "f", size_bytes: 5, mtime_ms: 1e300, sha256: sha256("hello") };
+    answer = () => Response.json({ entries: [entry] });
+    assert.equal(
+      (await run()).out,
+      `PATH  SIZE  MODIFIED  SHA256\nf     5     -         ${sha256("hello").slice(0, 12)}\n`,
+    );
+    for (
+      const listing of [
+        { entries: {} },
+        { entries: [{}] },
+        ...Object.keys(entry).map((name) => ({ entries: [entry, { ...entry, [name]: [] }] })),
+      ]
+    ) {
+      answer = () => Response.json(listing);
+      assert.match(
+        (await run()).err,
+        /^error\[E-IO-003\]: .* answered with what is no listing/,
+        JSON.stringify(listing),
+      );
+    }
+  }));
+
+Deno.test("one that is stopped leaves nothing of what had come", () =>
+  withTempDir(async (directory) => {
+    // It comes without end.
+    const body = () =>
+      new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          controller.enqueue(new Uint8Array(1_000));
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        },
+      });
+    await using door = scriptedDoor({
+      get: () => new Response(body(), { headers: { etag: `"sha256:${"0".repeat(64)}"` } }),
+    });
+    Deno.mkdirSync(`${directory}/.murmur/running`, { recursive: true });
+    Deno.mkdirSync(`${directory}/into`);
+    door.record(`${directory}/.murmur/running`);
+    const names = () => [...Deno.readDirSync(`${directory}/into`)].map(({ name }) => name);
+    for (const [signal, status] of [["SIGINT", 130], ["SIGTERM", 143], ["SIGHUP", 129]] as const) {
+      const child = spawnMur(["files", "@1", "f", "-o", "into/copy"], { cwd: directory, home: directory });
+      while (names().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      child.kill(signal);
+      const { code } = await child.output();
+      assert.deepEqual([code, names()], [status, []], signal);
+    }
   }));
 
 Deno.test("a listing of any length makes a table", () => {

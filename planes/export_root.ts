@@ -42,10 +42,18 @@ function selfPath(fd: number): string {
 function placeOf(fd: number): string | null {
   try {
     const place = Deno.readLinkSync(selfPath(fd));
-    return place.startsWith("/") && !place.endsWith(" (deleted)") ? place : null;
+    if (!place.startsWith("/")) return null;
+    // So the kernel marks what was removed, and so may a name end.
+    return !place.endsWith(" (deleted)") || isAt(fd, place) ? place : null;
   } catch {
     return null;
   }
+}
+
+/** Whether what a descriptor holds has that very name. @throws {Error} When nothing has it. */
+function isAt(fd: number, place: string): boolean {
+  const [held, named] = [Deno.statSync(selfPath(fd)), Deno.lstatSync(place)];
+  return held.dev === named.dev && held.ino === named.ino;
 }
 
 /** The path of `place` from `root`; `null` when it does not lie there. */

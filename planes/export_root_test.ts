@@ -5,6 +5,8 @@ import { withCode } from "../tests/support/error_code.ts";
 import { exportFolder, SECRET } from "../tests/support/export_folder.ts";
 import { ExportRoot, judgeExportRoot } from "./export_root.ts";
 import { readExported } from "./file_reader.ts";
+import { resolveShared } from "./peer_plane.ts";
+import { isRefusal } from "./plane_refusal.ts";
 
 const ADMIT = () => true;
 const decoder = new TextDecoder();
@@ -86,6 +88,32 @@ Deno.test("links are followed inside the root and refused by class, wherever the
   for (const name of Object.keys(links)) assert.equal(await read(refusing, name), "symlink_refused", name);
   assert.equal(await read(refusing, "to-dir/deep"), "symlink_refused");
   assert.equal(await read(refusing, "dir-out/secret.txt"), "symlink_refused");
+});
+
+Deno.test("a name that ends as the kernel marks a removed file is a name like any other", async () => {
+  using folder = exportFolder();
+  const marked = `${folder.out}/dir (deleted)`;
+  Deno.mkdirSync(marked);
+  Deno.writeTextFileSync(`${marked}/file (deleted)`, "inside");
+  Deno.symlinkSync(`${marked}/file (deleted)`, `${marked}/absolute`);
+  assert.equal(await read(folder.root(), "dir (deleted)/absolute"), "inside");
+  assert.deepEqual(resolveShared(folder.root(), "dir (deleted)/absolute"), { path: "dir (deleted)/file (deleted)" });
+  const root = folder.root("followed-inside", 1_000, "out/dir (deleted)");
+  assert.equal(await read(root, "absolute"), "inside");
+  assert.deepEqual(resolveShared(root, "absolute"), { path: "file (deleted)" });
+
+  // One that was removed is nowhere, also when another took the name with the mark.
+  const opened = root.open();
+  assert.ok(opened !== null && "folder" in opened);
+  using held = opened.folder;
+  const file = held.openFile("file (deleted)");
+  assert.ok(!isRefusal(file));
+  using _file = file;
+  assert.equal(held.canonicalPath(file), "file (deleted)");
+  Deno.removeSync(`${marked}/file (deleted)`);
+  assert.equal(held.canonicalPath(file), null);
+  Deno.writeTextFileSync(`${marked}/file (deleted) (deleted)`, "another");
+  assert.equal(held.canonicalPath(file), null);
 });
 
 Deno.test("what is no regular file neither blocks nor serves", async () => {

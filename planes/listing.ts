@@ -30,13 +30,16 @@ export interface ListedFile {
 const PIECE_BYTES = 256 << 10;
 
 /**
- * Longest listing, in characters of its JSON text: about 400,000 files. Who fills the folder must not fill the memory of the
- * session, too.
+ * Longest listing, in characters of its JSON text and of the paths of directories that are still to be read: about 400,000
+ * files. Who fills the folder must not fill the memory of the session, too.
  */
 const MAX_LENGTH = 64 << 20;
 
 /** What an entry has besides its path, in characters: names, numbers and hash. */
 const ENTRY_LENGTH = 150;
+
+/** What a directory that waits to be read is counted for besides its path, in characters. */
+const WAITING_LENGTH = 50;
 
 /** How long files are hashed before others have their turn, in milliseconds. */
 const SLICE_MS = 8;
@@ -100,24 +103,30 @@ export async function listExported(
   const buffer = new Uint8Array(PIECE_BYTES);
   const files: ListedFile[] = [];
   let listed = 0;
+  const tooLong = refusal(
+    "io_error",
+    `the listing is longer than ${maxLength} characters: the folder holds too many files or directories`,
+  );
   const directories = ["."];
+  /** Characters that those in `directories` are counted for. */
+  let waiting = WAITING_LENGTH + 1;
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+    waiting -= WAITING_LENGTH + directory.length;
     if (slices.over && !await slices.next()) return late;
     for (const { name, kind } of entriesOf(folder.directory, directory)) {
       // An entry that is no file costs time too, and there may be a million of them.
       if (slices.over && !await slices.next()) return late;
       const path = directory === "." ? name : `${directory}/${name}`;
-      if (kind === "directory") directories.push(path);
+      if (kind === "directory") {
+        directories.push(path);
+        waiting += WAITING_LENGTH + path.length;
+        if (listed + waiting > maxLength) return tooLong;
+      }
       if (kind !== "file" && (kind !== "symlink" || root.options.symlinks === "refused")) continue;
       using file = openListed(folder, path, kind === "symlink");
       if (file === null) continue;
       listed += ENTRY_LENGTH + JSON.stringify(path).length;
-      if (listed > maxLength) {
-        return refusal(
-          "io_error",
-          `the listing is longer than ${maxLength} characters: the folder holds too many files`,
-        );
-      }
+      if (listed + waiting > maxLength) return tooLong;
       try {
         const { size, mtime } = file.opened;
         const hash = createHash("sha256");

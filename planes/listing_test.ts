@@ -112,8 +112,18 @@ Deno.test("a listing longer than is held in memory is refused, and lets go of ev
   assert.equal(files(await listExported(root, 60_000, needed)).length, 10);
   assert.deepEqual(await listExported(root, 60_000, needed - 1), {
     error: "io_error",
-    message: `the listing is longer than ${needed - 1} characters: the folder holds too many files`,
+    message: `the listing is longer than ${needed - 1} characters: the folder holds too many files or directories`,
   });
+  assert.equal(open(), before);
+
+  // Directories that wait to be read are held as well, and only while they wait.
+  for (let i = 0; i < 9; i++) Deno.mkdirSync(`${folder.out}/dir${i}`);
+  Deno.mkdirSync(`${folder.out}/dir1/deeper`);
+  const held = 9 * (50 + 4) + (50 + 3);
+  Deno.removeSync(`${folder.out}/dir`, { recursive: true });
+  Deno.mkdirSync(`${folder.out}/dir`);
+  assert.deepEqual(await listExported(root, 60_000, held), []);
+  assert.equal("error" in await listExported(root, 60_000, held - 1), true);
   assert.equal(open(), before);
 });
 

@@ -85,7 +85,7 @@ export interface TurnLoopServices {
   callDriver(requestJson: string, chunks: DriverChunks, signal: AbortSignal): Promise<ToolResult>;
   /** The provider's HTTP status of the last driver call that failed there, if the gateway saw one. */
   providerStatus(): number | null;
-  /** Takes credential values out of a text that comes from outside. */
+  /** Takes credential values and handles out of a text that comes from outside. */
   redact(text: string): string;
   /** Tells the operator of an error at once; the task's own end follows. */
   reportError(error: MurError): void;
@@ -349,7 +349,13 @@ class Attempt {
         trace.write("compaction_declined", { turn, task_id: taskId, tokens: sessionTokens, reason: result.reason });
         return null;
       case "failed":
-        return { kind: "failed", cause: "compaction_hook", message: result.message, statusText: SESSION_ENDED, turn };
+        return {
+          kind: "failed",
+          cause: "compaction_hook",
+          message: this.#services.redact(result.message),
+          statusText: SESSION_ENDED,
+          turn,
+        };
       case "spend_ceiling_reached":
         return { kind: "spend_ceiling_reached", message: result.message };
       case "replaced": {
@@ -416,7 +422,9 @@ class Attempt {
   }
 
   #failed(failure: DriverFailure, turn: number, statusText: string = SESSION_ENDED): AttemptEnd {
-    return { kind: "failed", cause: failure.cause, message: failure.message, statusText, turn };
+    // Words of a driver, which may quote what it was asked.
+    const message = this.#services.redact(failure.message);
+    return { kind: "failed", cause: failure.cause, message, statusText, turn };
   }
 
   #text(text: string, final: boolean): void {

@@ -123,10 +123,25 @@ function jsonResponse(body: BodyInit, status = 200, contentType = "application/j
   return response;
 }
 
-/** Path and query of a request as they were sent; `new URL` would normalise them. */
+/**
+ * Path and query of a request as they were sent; `new URL` would normalise them. A target in absolute form may do without a
+ * path, and what its query says is none.
+ */
 export function rawTarget(url: string): string {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  return start < 0 ? "/" : url.slice(start);
+  const start = authorityEnd(url);
+  return url[start] === "/" ? url.slice(start) : `/${url.slice(start)}`;
+}
+
+/** Whom a request says it is for in its target: the `Host` header again, unless the target came in absolute form. */
+function targetAuthority(url: string): string {
+  return url.slice(url.indexOf("://") + 3, authorityEnd(url));
+}
+
+/** Where a URL's authority ends. */
+function authorityEnd(url: string): number {
+  const start = url.indexOf("://") + 3;
+  const length = url.slice(start).search(/[/?#]/);
+  return length < 0 ? url.length : start + length;
 }
 
 /** Path of a request as it was sent. */
@@ -234,10 +249,10 @@ class Door {
   }
 
   answer(request: Request): Response | Promise<Response> {
-    const { headers } = request;
-    const verdict = guardRequest(headers, this.#rules);
+    const { headers, url } = request;
+    const verdict = guardRequest(headers, this.#rules, targetAuthority(url));
     if (verdict.refusal !== null) return refused({ status: 403, ...verdict.refusal });
-    const target = rawTarget(request.url);
+    const target = rawTarget(url);
     if (verdict.origin === null) return this.#admit(request, target);
     return this.#answerPage(request, target, verdict.origin);
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { allEvents, doorCalls, message, type RpcAnswer, sentEvents } from "../../tests/support/door_session.ts";
 import { type LocalDoor, openLocalDoor } from "../../tests/support/local_door.ts";
+import { rawAnswer, rawRequest } from "../../tests/support/raw_answer.ts";
 import { MurError } from "../../base/errors.ts";
 import { MAX_REQUESTS, MAX_STREAMS } from "./listener.ts";
 
@@ -198,6 +199,30 @@ Deno.test("the planes answer in JSON that they are not declared; the raw path de
     assert.deepEqual([answer.status, JSON.parse(answer.body).error], [status, error], `${method} ${path}`);
     assert.equal(answer.headers.get("content-type"), "application/json");
     assert.equal(answer.headers.get("allow"), status === 405 ? "GET" : null);
+  }
+});
+
+Deno.test("a target in absolute form means its path, never its query, and is refused with a foreign host in it", async () => {
+  await using door = openLocalDoor();
+  for (
+    const [target, status, error] of [
+      ["http://localhost/resources/files/a", 404, "no_resource_plane"],
+      [`HTTP://LOCALHOST:${door.port}/resources/peer/mh1.x.y?q`, 404, "no_peer_plane"],
+      ["http://localhost?x=/resources/files/a", 404, null],
+      ["http://localhost?/resources/peer/mh1.x.y", 404, null],
+      ["http://localhost", 404, null],
+      ["http://evil.example/resources/files/a", 403, "host_not_allowed"],
+      ["http://evil.example?/resources/files/a", 403, "host_not_allowed"],
+      ["http://localhost@evil.example/resources/files/a", 403, "host_not_allowed"],
+      ["http://evil.example/.well-known/agent-card.json", 403, "host_not_allowed"],
+    ] as const
+  ) {
+    const answer = rawAnswer(await door.raw(rawRequest(target)));
+    assert.deepEqual(
+      [answer.status, answer.body === "" ? null : JSON.parse(answer.body).error],
+      [status, error],
+      target,
+    );
   }
 });
 

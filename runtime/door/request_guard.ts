@@ -35,6 +35,11 @@ export function hostAllowed(host: string, rules: GuardRules): boolean {
   return rules.hosts.includes(host);
 }
 
+function isOwn(header: string, rules: GuardRules): boolean {
+  const host = hostOfHeader(header);
+  return host !== null && hostAllowed(host, rules);
+}
+
 /** What the guard says of a request. */
 export type GuardVerdict =
   | { readonly refusal: GuardRefusal }
@@ -43,13 +48,17 @@ export type GuardVerdict =
 
 const FROM_NO_PAGE: GuardVerdict = { refusal: null, origin: null };
 
-/** Judges `Host` and `Origin`. */
-export function guardRequest(headers: Headers, rules: GuardRules): GuardVerdict {
+/**
+ * Judges `Host` and `Origin`.
+ *
+ * @param authority Whom the request's target names. HTTP has one in absolute form go before `Host`, so both have to be the
+ * door's.
+ */
+export function guardRequest(headers: Headers, rules: GuardRules, authority: string): GuardVerdict {
   // The first question, since it makes Deno hand over all headers at once; for the value of one it makes a call each time.
   const hasOrigin = headers.has("origin");
   const header = headers.get("host");
-  const host = header === null ? null : hostOfHeader(header);
-  if (host === null || !hostAllowed(host, rules)) {
+  if (header === null || !isOwn(header, rules) || (authority !== header && !isOwn(authority, rules))) {
     return { refusal: { error: "host_not_allowed", message: "this door does not answer for that host" } };
   }
   if (!hasOrigin) return FROM_NO_PAGE;

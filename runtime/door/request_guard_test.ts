@@ -5,11 +5,11 @@ import { guardRequest } from "./request_guard.ts";
 
 const LOOPBACK = { boundAddress: "127.0.0.1", hosts: ["agent.example"], origins: ["https://ui.example"] };
 
-function guard(host: string | null, origin?: string, rules = LOOPBACK) {
+function guard(host: string | null, origin?: string, rules = LOOPBACK, authority = host ?? "localhost") {
   const headers = new Headers();
   if (host !== null) headers.set("host", host);
   if (origin !== undefined) headers.set("origin", origin);
-  return guardRequest(headers, rules).refusal?.error ?? null;
+  return guardRequest(headers, rules, authority).refusal?.error ?? null;
 }
 
 Deno.test("loopback names and literals, the bound address and listed hosts are answered", () => {
@@ -53,11 +53,19 @@ Deno.test("an origin is refused unless it is listed, null too", () => {
   }
 });
 
+Deno.test("a target that names its host itself is refused when either is foreign", () => {
+  assert.equal(guard("localhost:1", undefined, LOOPBACK, "agent.example:443"), null);
+  for (const authority of ["evil.example", "evil.example:80", "user@localhost", "localhost:80@evil.example", ""]) {
+    assert.equal(guard("localhost", undefined, LOOPBACK, authority), "host_not_allowed", authority);
+  }
+  assert.equal(guard("evil.example", undefined, LOOPBACK, "localhost"), "host_not_allowed");
+});
+
 Deno.test("two Host headers are refused", () => {
   const headers = new Headers();
   headers.append("host", "localhost");
   headers.append("host", "evil.example");
-  assert.equal(guardRequest(headers, LOOPBACK).refusal?.error, "host_not_allowed");
+  assert.equal(guardRequest(headers, LOOPBACK, "localhost").refusal?.error, "host_not_allowed");
 });
 
 Deno.test("a host header is either a host with an optional port or nothing", () => {

@@ -19,7 +19,7 @@ import { PEER_INBOX_DIR, storedPathFor } from "../../planes/stored_path.ts";
 import { DispatchRefusal, type ToolRun } from "../agent/tool_dispatch.ts";
 import type { TraceEventBody } from "../trace/trace_event.ts";
 import { peerUrl, shownPeer } from "./peer_address.ts";
-import { getFromPeer, type PeerResponse, singleField, textOfPeer } from "./peer_request.ts";
+import { getFromPeer, type PeerPatience, type PeerResponse, singleField, textOfPeer } from "./peer_request.ts";
 
 /** What the tool works with. */
 export interface FetchPeerFileOptions {
@@ -34,8 +34,7 @@ export interface FetchPeerFileOptions {
   /** This capsule's own audience. */
   readonly audience: () => string | null;
   readonly client: HttpClient;
-  /** Longest silence of a peer, in milliseconds. */
-  readonly silenceMs: number;
+  readonly patience: PeerPatience;
   readonly record: (body: TraceEventBody<"peer_file_fetch">) => void;
 }
 
@@ -99,7 +98,7 @@ async function redeem(
   id: string,
   signal: AbortSignal,
 ): Promise<Stored | Failure> {
-  const { allow, client, silenceMs } = options;
+  const { allow, client, patience } = options;
   const target = url === null ? null : targetOf(url);
   if (url === null || target === null || !allow.some((rule) => networkRuleMatches(rule, target))) {
     return { error: "peer_not_allowed", message: `${shown} is not in capabilities.peer_fetch.allow` };
@@ -119,12 +118,17 @@ async function redeem(
   try {
     const response = await getFromPeer(new URL(PEER_PATH_PREFIX + token, url), {
       client,
-      silenceMs,
+      patience,
       signal,
       headers: [[AUDIENCE_HEADER, audience]],
     });
-    if (response.status !== 200) return await refusalOf(response, shown);
-    return await store(options, response, shown, storedPathFor(id, payload.p));
+    try {
+      if (response.status !== 200) return await refusalOf(response, shown);
+      return await store(options, response, shown, storedPathFor(id, payload.p));
+    } finally {
+      // Also when there was no place for it.
+      await response.close();
+    }
   } catch (error) {
     if (error instanceof HttpError) return { error: "peer_unreachable", message: error.message };
     if (isRootedError(error)) return { error: "io_error", message: error.message };
@@ -159,7 +163,6 @@ async function store(
   const expected = /^"sha256:([0-9a-f]{64})"$/.exec(singleField(response.headers, "etag") ?? "")?.[1] ?? null;
   const generation = /^\d{1,15}$/.exec(singleField(response.headers, "x-murmur-generation") ?? "")?.[0] ?? null;
   if (expected === null || generation === null) {
-    await response.close();
     return expected === null
       ? { error: "etag_mismatch", message: `${shown} sent no etag to compare the file with` }
       : { error: "peer_unreachable", message: `${shown} answered without the headers of a peer plane` };

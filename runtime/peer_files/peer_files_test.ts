@@ -56,7 +56,7 @@ async function withSharing(
           plane,
           network: [parseNetworkRule(hostOf(server))],
           client,
-          silenceMs: 5_000,
+          patience: { silenceMs: 5_000, deadlineSeconds: 60 },
           record: (body) => void records.push(body),
           ...more,
         },
@@ -207,10 +207,53 @@ Deno.test("a peer that falls silent is given up", async () => {
   await withSharing(PEER_CARD, async ({ share }, folder) => {
     Deno.writeTextFileSync(`${folder.out}/f`, "text");
     const peer = `127.0.0.1:${port}`;
-    const run = await share({ path: "f", peer }, { network: [parseNetworkRule(peer)], silenceMs: 100 });
+    const run = await share({ path: "f", peer }, {
+      network: [parseNetworkRule(peer)],
+      patience: { silenceMs: 100, deadlineSeconds: 60 },
+    });
     assert.match(run.text, /^peer_unreachable: .* was silent for 0\.1 s$/);
   });
   (await accepted).close();
+});
+
+/** Answers every connection with the lines of a head, and then a space every 20 ms for ever. */
+function drippingPeer(...head: readonly string[]): Disposable & { readonly peer: string } {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  (async () => {
+    for await (const connection of listener) {
+      try {
+        await connection.write(new TextEncoder().encode(head.join("\r\n")));
+        for (;;) {
+          await connection.write(new Uint8Array([0x20]));
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      } catch {
+        connection.close();
+      }
+    }
+  })();
+  return { peer: `127.0.0.1:${listener.addr.port}`, [Symbol.dispose]: () => listener.close() };
+}
+
+Deno.test("a peer that answers without end is given up at the deadline", async () => {
+  const patience = { silenceMs: 5_000, deadlineSeconds: 0.2 };
+  const late = /^peer_unreachable: .* took longer than 0\.2 s \(capabilities\.limits\.deadline_seconds\)/;
+  using card = drippingPeer("HTTP/1.1 200 OK", "", "");
+  await withSharing(PEER_CARD, async ({ share }, folder) => {
+    Deno.writeTextFileSync(`${folder.out}/f`, "text");
+    const run = await share({ path: "f", peer: card.peer }, { network: [parseNetworkRule(card.peer)], patience });
+    assert.match(run.text, late);
+  });
+  using file = drippingPeer("HTTP/1.1 200 OK", `etag: "sha256:${"0".repeat(64)}"`, "x-murmur-generation: 0", "", "");
+  using refusal = drippingPeer("HTTP/1.1 404 Not Found", "", "");
+  using head = drippingPeer("HTTP/1.1 200 OK", "x-endless:");
+  await withFetching(() => served("x"), async ({ work, fetch }) => {
+    for (const { peer } of [file, refusal, head]) {
+      const run = await fetch({ peer, handle: tokenFor("f") }, { allow: [parseNetworkRule(peer)], patience });
+      assert.match(run.text, late);
+    }
+    assert.deepEqual([...Deno.readDirSync(`${work}/peer-in`)], []);
+  });
 });
 
 // --- fetch-peer-file ---
@@ -238,7 +281,7 @@ async function withFetching(
           maxBytes: 1 << 20,
           audience: () => AUDIENCE,
           client,
-          silenceMs: 5_000,
+          patience: { silenceMs: 5_000, deadlineSeconds: 60 },
           record: (body) => void records.push(body),
           ...more,
         },
@@ -380,6 +423,28 @@ Deno.test("a body that breaks off, or is another one than its etag says, leaves 
     assert.deepEqual([...Deno.readDirSync(`${work}/peer-in`)], []);
   });
   await broken;
+});
+
+Deno.test("a peer whose file has no place is let go at once", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const peer = `127.0.0.1:${listener.addr.port}`;
+  const ended = (async () => {
+    using connection = await listener.accept();
+    await connection.read(new Uint8Array(4_096));
+    const head = `HTTP/1.1 200 OK\r\netag: "sha256:${"0".repeat(64)}"\r\nx-murmur-generation: 0\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(head));
+    return await connection.read(new Uint8Array(1));
+  })();
+  await withFetching(() => served("x"), async ({ work, fetch }) => {
+    Deno.writeTextFileSync(`${work}/peer-in`, "no folder");
+    const started = performance.now();
+    assert.match(
+      (await fetch({ peer, handle: tokenFor("f") }, { allow: [parseNetworkRule(peer)] })).text,
+      /^io_error: /,
+    );
+    assert.equal(await ended, null);
+    assert.ok(performance.now() - started < 4_000, "it waited for a silence");
+  });
 });
 
 Deno.test("links that the agent planted in the inbox's place lead nowhere", () =>

@@ -1,18 +1,25 @@
 /**
  * Requests to a peer's door: no redirect is followed, no variable of the environment makes them take another way, and a peer
- * that falls silent is given up.
+ * that falls silent, or answers without end, is given up.
  *
  * @module
  */
 import type { HttpClient, HttpHeaders, HttpResponse } from "../../base/http_client.ts";
 import { HttpError } from "../../base/http_error.ts";
 
+/** How long a peer is waited for. */
+export interface PeerPatience {
+  /** Longest silence, in milliseconds. */
+  readonly silenceMs: number;
+  /** Longest exchange, however busy the peer is, in seconds: `capabilities.limits.deadline_seconds`. */
+  readonly deadlineSeconds: number;
+}
+
 /** How a peer is asked. */
 export interface PeerRequestOptions {
   readonly client: HttpClient;
   readonly headers?: HttpHeaders;
-  /** Longest silence, in milliseconds. */
-  readonly silenceMs: number;
+  readonly patience: PeerPatience;
   /** Ends the request. */
   readonly signal: AbortSignal;
 }
@@ -21,7 +28,7 @@ export interface PeerRequestOptions {
 export interface PeerResponse extends Pick<HttpResponse, "status" | "headers"> {
   /** Leaving the loop closes the connection. @throws {HttpError} */
   pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>, void>;
-  /** Closes the connection without reading the body. */
+  /** Closes the connection unless the body was read to its end. A second call does nothing. */
   close(): Promise<void>;
 }
 
@@ -31,22 +38,40 @@ export function singleField(headers: HttpHeaders, name: string): string | null {
   return values.length === 1 ? values[0]![1] : null;
 }
 
+/** Longest time that a timer takes, in milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** Sends a `GET`. @throws {HttpError} */
 export async function getFromPeer(url: URL, options: PeerRequestOptions): Promise<PeerResponse> {
-  const { client, silenceMs, signal, headers = [] } = options;
-  const silent = new AbortController();
-  let timer = setTimeout(() => silent.abort(), silenceMs);
+  const { client, patience: { silenceMs, deadlineSeconds }, signal, headers = [] } = options;
+  const givenUp = new AbortController();
+  let why = "";
+  const giveUpAfter = (ms: number, reason: string) =>
+    setTimeout(() => {
+      why ||= reason;
+      givenUp.abort();
+    }, Math.min(ms, MAX_TIMER_MS));
+  const listen = () => giveUpAfter(silenceMs, `was silent for ${silenceMs / 1_000} s`);
+  let silence = listen();
+  const deadline = giveUpAfter(
+    deadlineSeconds * 1_000,
+    `took longer than ${deadlineSeconds} s (capabilities.limits.deadline_seconds)`,
+  );
   const heard = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => silent.abort(), silenceMs);
+    clearTimeout(silence);
+    silence = listen();
+  };
+  const over = () => {
+    clearTimeout(silence);
+    clearTimeout(deadline);
   };
   const named = (error: unknown): unknown =>
-    silent.signal.aborted ? new HttpError("unreachable", `${url.host} was silent for ${silenceMs / 1_000} s`) : error;
+    givenUp.signal.aborted ? new HttpError("unreachable", `${url.host} ${why}`) : error;
   let response: HttpResponse;
   try {
-    response = await client.send({ method: "GET", url, headers, signal: AbortSignal.any([signal, silent.signal]) });
+    response = await client.send({ method: "GET", url, headers, signal: AbortSignal.any([signal, givenUp.signal]) });
   } catch (error) {
-    clearTimeout(timer);
+    over();
     throw named(error);
   }
   heard();
@@ -62,11 +87,11 @@ export async function getFromPeer(url: URL, options: PeerRequestOptions): Promis
       } catch (error) {
         throw named(error);
       } finally {
-        clearTimeout(timer);
+        over();
       }
     },
     async close() {
-      clearTimeout(timer);
+      over();
       await response.body.cancel().catch(() => {});
     },
   };

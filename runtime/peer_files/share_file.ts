@@ -15,7 +15,7 @@ import { isRefusal } from "../../planes/plane_refusal.ts";
 import { DispatchRefusal, type ToolRun } from "../agent/tool_dispatch.ts";
 import type { TraceEventBody } from "../trace/trace_event.ts";
 import { peerUrl, shownPeer } from "./peer_address.ts";
-import { getFromPeer, textOfPeer } from "./peer_request.ts";
+import { getFromPeer, type PeerPatience, textOfPeer } from "./peer_request.ts";
 
 /** What the tool works with. */
 export interface ShareFileOptions {
@@ -23,8 +23,7 @@ export interface ShareFileOptions {
   /** `capabilities.network.allow`: minting reaches nothing that the capsule does not reach anyway. */
   readonly network: readonly NetworkRule[];
   readonly client: HttpClient;
-  /** Longest silence of a peer, in milliseconds. */
-  readonly silenceMs: number;
+  readonly patience: PeerPatience;
   readonly record: (body: TraceEventBody<"peer_handle_mint">) => void;
 }
 
@@ -68,7 +67,7 @@ function durationOf(ttl: unknown): number {
 
 /** The audience of a peer, as its own agent card gives it. */
 async function audienceOf(
-  { network, client, silenceMs }: ShareFileOptions,
+  { network, client, patience }: ShareFileOptions,
   peer: string,
   signal: AbortSignal,
 ): Promise<{ readonly audience: string } | { readonly problem: string }> {
@@ -80,7 +79,7 @@ async function audienceOf(
     return { problem: `${shown} is not in capabilities.network.allow, under which its agent card is fetched` };
   }
   try {
-    const response = await getFromPeer(new URL(CARD_PATH, url), { client, silenceMs, signal });
+    const response = await getFromPeer(new URL(CARD_PATH, url), { client, patience, signal });
     if (response.status !== 200) {
       await response.close();
       return { problem: `${shown} answered ${response.status} instead of its agent card` };

@@ -17,7 +17,7 @@ import {
   type ToolResult,
 } from "../component/component_runtime.ts";
 import { createOutgoingHttp } from "../inference/outgoing_policy.ts";
-import { redactValues } from "../trace/trace_redaction.ts";
+import { redactPeerTokens, redactValues } from "../trace/trace_redaction.ts";
 import { componentEnvironment } from "./component_environment.ts";
 import { installTools } from "./install_tools.ts";
 import { registers, registerSession } from "./register_session.ts";
@@ -76,9 +76,11 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
   let outcome: "complete" | "failed" = "failed";
   // Before the running record is removed: one that is gone is a session that died to the daemon.
   await using _retirement = { [Symbol.asyncDispose]: async () => void await registration?.deregister(outcome) };
-  // A line of a component may quote what its upstream said, and that a key.
+  // A line of a component may quote what its upstream said, and that a key, or its input, and that a handle.
   const redacted = (text: string) =>
-    redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues()));
+    redactPeerTokens(
+      redactValues(text, [...bound.gateways.values()].flatMap((gateway) => gateway.credentialValues())),
+    );
   try {
     installTools(staged, directories.runtime);
     await writeFirstLock(staged);

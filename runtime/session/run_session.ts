@@ -615,9 +615,14 @@ class AgentSession {
     return [...this.#bound?.gateways.values() ?? []].flatMap((gateway) => gateway.credentialValues());
   }
 
+  /** A text of a component's or an upstream's making, for people: without credential values and handles. */
+  #redacted(text: string): string {
+    return redactPeerTokens(redactValues(text, this.#credentialValues()));
+  }
+
   /** A line a component wrote, for stderr. */
   #componentLine(artifact: string, line: string): void {
-    this.#run.diagnostics(`[${artifact}] ${redactPeerTokens(redactValues(line, this.#credentialValues()))}`);
+    this.#run.diagnostics(`[${artifact}] ${this.#redacted(line)}`);
   }
 
   #bindComponents(url: string): void {
@@ -779,7 +784,7 @@ class AgentSession {
       await stageWithHooks({
         ...this.#hookOptions(),
         redact,
-        output: (hook, line) => this.#run.diagnostics(`[${hook}] ${redact(line)}`),
+        output: (hook, line) => this.#run.diagnostics(`[${hook}] ${redactPeerTokens(redact(line))}`),
         hooks: stagedHooks({ artifacts }, bound.specs),
         runtimeDir: this.#directories.runtime,
       });
@@ -1029,7 +1034,7 @@ class AgentSession {
       promptCacheKey: promptCacheKey(manifest.name, manifest.version, task.contextId),
       callDriver: this.#driverCall(),
       providerStatus: () => gateway?.lastStatus() ?? null,
-      redact: (text) => redactValues(text, this.#credentialValues()),
+      redact: (text) => this.#redacted(text),
       reportError: (error) => this.#run.diagnostics(formatError(error)),
       credentialRejection: () =>
         gateway !== null && gateway.rejected()

@@ -85,6 +85,10 @@ export class SessionPlanes {
       stallMs: bounds.doorBody,
       roomMs: bounds.planeRoom,
     });
+    const patience = {
+      silenceMs: bounds.peerSilence,
+      deadlineSeconds: manifest.capabilities.limits.deadlineSeconds,
+    };
     this.#client = createHttpClient({ proxy: proxyOf(staged), bounds });
     const tools = new Map<string, RuntimeTool>();
     if (peer !== null) {
@@ -94,7 +98,7 @@ export class SessionPlanes {
             plane: peer,
             network: policy.network,
             client: this.#client,
-            silenceMs: bounds.peerSilence,
+            patience,
             record: (body) => void trace().write("peer_handle_mint", body),
           },
           input,
@@ -113,7 +117,7 @@ export class SessionPlanes {
             maxBytes: Math.min(manifest.capabilities.resources.workdirMaxBytes, MAX_FETCHED_BYTES),
             audience: () => audienceFromCard(card()),
             client: this.#client,
-            silenceMs: bounds.peerSilence,
+            patience,
             record: (body) => void trace().write("peer_file_fetch", body),
           },
           input,

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { JsonObject } from "../../base/json_value.ts";
+import { handleId, mint, newNonce, PeerMintKey } from "../../planes/handle.ts";
 import {
   type AgentProject,
   agentProject,
@@ -248,6 +249,27 @@ Deno.test("a file goes from one capsule to the one it is for, by a handle in an 
     "peer_unreachable",
   ]);
   await holdsNoToken(reporterProject, reporterRun);
+});
+
+Deno.test("a failure that quotes a handle tells its id in its place", async () => {
+  using key = PeerMintKey.generate();
+  const handle = mint(key, { v: 1, iss: "ses_1", p: "f", exp: 1, n: newNonce() }, "reporter@localhost:1");
+  const shown = `<handle:${handleId(handle)}>`;
+  await using project = await agentProject(capsule({ capabilities: { peer_fetch: { allow: ["localhost"] } } }));
+  const turns: readonly JsonObject[] = [
+    { throws: `cannot read ${handle}` },
+    // What the failure itself is, not what a component wrote about it.
+    { outcome: { data: { stop_reason: handle, content: [] } } },
+    { outcome: { status: "error", summary: handle, data: `cannot read ${handle}` } },
+  ];
+  for (const turn of turns) {
+    const run = await project.run({ task: { turns: [turn] } });
+    assert.equal(run.status, 1);
+    assert.ok(run.stderr.includes(shown), run.stderr);
+    for (const text of [run.stderr, run.stdout, run.traceText, ...await textsBelow(`${project.murmur}/records`)]) {
+      assert.doesNotMatch(text, TOKEN);
+    }
+  }
 });
 
 Deno.test("without a grant there is neither tool nor plane, and a call is told what is missing", async () => {

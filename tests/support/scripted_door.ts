@@ -42,6 +42,8 @@ export interface ScriptedDoorOptions {
   readonly answer?: (call: DoorCall) => DoorAnswer | null | Promise<DoorAnswer | null>;
   /** Stands in for the card. */
   readonly card?: () => Response | Promise<Response>;
+  /** Answers what else is read with `GET`. */
+  readonly get?: (path: string) => Response;
 }
 
 export interface ScriptedDoor extends AsyncDisposable {
@@ -130,6 +132,7 @@ export function scriptedDoor(options: ScriptedDoorOptions = {}): ScriptedDoor {
         return json({ error: "invalid_token", message: "not a token of this door" }, 401);
       }
     }
+    if (request.method === "GET" && options.get !== undefined) return options.get(pathname);
     if (request.method !== "POST" || pathname !== "/" || request.headers.get("content-type") !== "application/json") {
       return new Response(null, { status: 404 });
     }
