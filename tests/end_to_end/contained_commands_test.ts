@@ -389,6 +389,24 @@ for (const floor of FLOORS) {
   });
 }
 
+Deno.test("what an agent left on the PATH is not started by a launch that asks compilers", async () => {
+  await using project = await agentProject(hostile({
+    containment: "sealed",
+    shell: { allow: [...TOOLS, "gcc"] },
+  }));
+  const bin = `${project.project}/venv/bin`;
+  const options = { workdir: project.project, env: { PATH: `${bin}:${Deno.env.get("PATH")}` } };
+  const attack = `printf '#!/bin/sh\necho x > ${project.root}/mark\n' > ${bin}/gcc && chmod +x ${bin}/gcc`;
+  const first = await project.run({ ...options, task: turnOf(sh(`mkdir -p ${bin} && ${attack}`)) });
+  assert.equal(first.status, 0, first.stderr);
+  const explained = await project.mur(["run", "--explain-scope", "--workdir", project.project], options);
+  assert.match(explained.stderr, /E-CAP-006[^\n]*venv\/bin\/gcc/);
+  await assert.rejects(Deno.stat(`${project.root}/mark`), Deno.errors.NotFound);
+  // It would have worked.
+  assert.ok((await new Deno.Command(`${bin}/gcc`).output()).success);
+  await Deno.stat(`${project.root}/mark`);
+});
+
 function argumentsOf(pid: number): string[] {
   try {
     return Deno.readTextFileSync(`/proc/${pid}/cmdline`).split("\0");
