@@ -42,6 +42,7 @@ async function judged(
         workspaceRoot: `${root}/project`,
         storeRoot: null,
         cwd: `${root}/project`,
+        searched: [],
         murmurHome: home.root,
         program: [],
       }),

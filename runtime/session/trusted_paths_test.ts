@@ -23,6 +23,7 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
     workspaceRoot: "/w",
     storeRoot: null,
     cwd: "/p",
+    searched: ["/w/a", "/"],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).map(({ path }) => path);
@@ -31,6 +32,9 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
       assert.ok(paths.includes(`${directory}/${name}`), `${directory}/${name}`);
     }
   }
+  // A manifest there would make it the project's root; nothing else is read there as long as there is none.
+  assert.deepEqual(paths.filter((path) => path.startsWith("/w/a")), ["/w/a/murmur.yaml"]);
+  assert.ok(paths.includes("/murmur.yaml"));
   for (const path of ["/p/agent.yaml", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
 });
 
@@ -51,6 +55,7 @@ inference: { model: m, driver: { artifact: driver }, system_prompt_file: guide.m
     workspaceRoot: "/p",
     storeRoot: "/p",
     cwd: "/p",
+    searched: ["/p"],
     murmurHome: "/home/me/.murmur",
     program: [],
   });
@@ -65,6 +70,7 @@ Deno.test("directories are trusted with all that is in them", () => {
     workspaceRoot: null,
     storeRoot: "/s",
     cwd: "/c",
+    searched: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).filter(({ tree }) => tree).map(({ path }) => path);
@@ -78,6 +84,7 @@ Deno.test("the root directory gives paths with one slash", () => {
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/",
+    searched: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   });
@@ -91,6 +98,7 @@ Deno.test("the home of keys and records is hidden, also where it is trusted for 
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/home/me",
+    searched: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).filter(({ path }) => path === "/home/me/.murmur");
@@ -105,6 +113,7 @@ Deno.test("what the program itself runs from is trusted", () => {
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/home/me",
+    searched: [],
     murmurHome: "/home/me/.murmur",
     program,
   });
