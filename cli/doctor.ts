@@ -231,6 +231,7 @@ async function judgeProject(
       storeRoot: null,
       cwd: context.cwd,
       searched: directoriesBelowRoot(context.cwd, directory),
+      components: [],
       murmurHome: home.root,
       program: programPlaces(),
     }),

@@ -43,6 +43,7 @@ async function judged(
         storeRoot: null,
         cwd: `${root}/project`,
         searched: [],
+        components: [],
         murmurHome: home.root,
         program: [],
       }),

@@ -178,6 +178,7 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
       storeRoot: options.storeRoot,
       cwd,
       searched: [...directoriesBelowRoot(envFrom, workspaceRoot), ...directoriesBelowRoot(cwd, cwdRoot)],
+      components: manifest.inference === null ? source.components() : [],
       murmurHome: home.root,
       program: programPlaces(),
     }),

@@ -24,6 +24,7 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
     storeRoot: null,
     cwd: "/p",
     searched: ["/w/a", "/"],
+    components: ["/p/capsule.wasm"],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).map(({ path }) => path);
@@ -35,7 +36,7 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
   // A manifest there would make it the project's root; nothing else is read there as long as there is none.
   assert.deepEqual(paths.filter((path) => path.startsWith("/w/a")), ["/w/a/murmur.yaml"]);
   assert.ok(paths.includes("/murmur.yaml"));
-  for (const path of ["/p/agent.yaml", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
+  for (const path of ["/p/agent.yaml", "/p/capsule.wasm", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
 });
 
 Deno.test("a path that is trusted for two reasons is named once, with all that is in it when one reason says so", () => {
@@ -56,6 +57,7 @@ inference: { model: m, driver: { artifact: driver }, system_prompt_file: guide.m
     storeRoot: "/p",
     cwd: "/p",
     searched: ["/p"],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   });
@@ -71,6 +73,7 @@ Deno.test("directories are trusted with all that is in them", () => {
     storeRoot: "/s",
     cwd: "/c",
     searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).filter(({ tree }) => tree).map(({ path }) => path);
@@ -85,6 +88,7 @@ Deno.test("the root directory gives paths with one slash", () => {
     storeRoot: null,
     cwd: "/",
     searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   });
@@ -99,6 +103,7 @@ Deno.test("the home of keys and records is hidden, also where it is trusted for 
     storeRoot: null,
     cwd: "/home/me",
     searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).filter(({ path }) => path === "/home/me/.murmur");
@@ -114,6 +119,7 @@ Deno.test("what the program itself runs from is trusted", () => {
     storeRoot: null,
     cwd: "/home/me",
     searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program,
   });
