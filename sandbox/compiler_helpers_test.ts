@@ -30,7 +30,9 @@ Deno.test("each helper that commands may not run is named once, for each driver"
   await inToolchain(async (dir) => {
     const path = `${dir}/bin`;
     const warnings = async (names: string[], directories: string[] = []) =>
-      helpersOf(await compilerHelperWarnings({ allow: resolveShellAllow(names, path), directories, writable: [] }, path));
+      helpersOf(
+        await compilerHelperWarnings({ allow: resolveShellAllow(names, path), directories, writable: [] }, path),
+      );
     // 'as' is answered by its name and found on PATH; 'ld' is refused by the driver and says nothing.
     assert.deepEqual(await warnings(["gcc"]), [
       "W-SEC-012 cc1",
@@ -50,7 +52,11 @@ Deno.test("each helper that commands may not run is named once, for each driver"
 Deno.test("a driver that cannot be asked is told of once, with what was not checked", async () => {
   await inToolchain(async (dir) => {
     const path = `${dir}/bin2`;
-    const warnings = await compilerHelperWarnings({ allow: resolveShellAllow(["cc"], path), directories: [], writable: [] }, path);
+    const warnings = await compilerHelperWarnings({
+      allow: resolveShellAllow(["cc"], path),
+      directories: [],
+      writable: [],
+    }, path);
     assert.deepEqual(warnings.map(({ code }) => code), ["W-SEC-029"]);
     assert.match(warnings[0]!.message, /'cc' .*cc1, cc1plus, as, ld, collect2$/);
   });

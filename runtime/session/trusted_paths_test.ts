@@ -36,7 +36,9 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
   // A manifest there would make it the project's root; nothing else is read there as long as there is none.
   assert.deepEqual(paths.filter((path) => path.startsWith("/w/a")), ["/w/a/murmur.yaml"]);
   assert.ok(paths.includes("/murmur.yaml"));
-  for (const path of ["/p/agent.yaml", "/p/capsule.wasm", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
+  for (const path of ["/p/agent.yaml", "/p/capsule.wasm", "/p/prompts/main.md", "/p/skills/guide"]) {
+    assert.ok(paths.includes(path), path);
+  }
 });
 
 Deno.test("a path that is trusted for two reasons is named once, with all that is in it when one reason says so", () => {
