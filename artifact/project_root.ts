@@ -21,3 +21,18 @@ export async function projectRoot(from: string): Promise<string | null> {
     if (directory === "/") return null;
   }
 }
+
+/**
+ * The directories in which the search for a project's root looked and found nothing: a manifest in one of them would make it
+ * the root.
+ *
+ * @param root What {@linkcode projectRoot} answered for `from`.
+ */
+export function directoriesBelowRoot(from: string, root: string | null): string[] {
+  const passed: string[] = [];
+  for (let directory = from; directory !== root; directory = parentDirectory(directory)) {
+    passed.push(directory);
+    if (directory === "/") break;
+  }
+  return passed;
+}

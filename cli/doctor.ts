@@ -20,7 +20,7 @@ import { type FoundCredential, gatewayWarnings } from "../runtime/inference/gate
 import { judgeMurmurNames } from "../runtime/component/served_interfaces.ts";
 import { publicDoorWarning } from "../runtime/door/public_door_warning.ts";
 import { strongerClass } from "../runtime/session/launch_options.ts";
-import { projectRoot } from "../artifact/project_root.ts";
+import { directoriesBelowRoot, projectRoot } from "../artifact/project_root.ts";
 import { sha256Hex } from "../artifact/sha256.ts";
 import { type ContainmentJudgement, judgeContainment } from "../runtime/session/containment_judgement.ts";
 import { notProtected, preopen, preopenLine } from "../runtime/session/scope_report.ts";
@@ -230,6 +230,8 @@ async function judgeProject(
       workspaceRoot: directory,
       storeRoot: null,
       cwd: context.cwd,
+      searched: directoriesBelowRoot(context.cwd, directory),
+      components: [],
       murmurHome: home.root,
       program: programPlaces(),
     }),

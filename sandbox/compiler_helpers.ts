@@ -7,7 +7,9 @@
 import type { Warning } from "../base/errors.ts";
 import { isAtOrBelow } from "../base/paths.ts";
 import { shownValue } from "../artifact/manifest/shown_value.ts";
+import { confineHelper } from "./confine_helper.ts";
 import { findExecutable } from "./executable_path.ts";
+import { guardArguments, parseWalls, type Wall } from "./guard.ts";
 import type { ShellAllow } from "./shell_allow.ts";
 
 const C_HELPERS = ["cc1", "cc1plus", "as", "ld", "collect2"] as const;
@@ -28,22 +30,73 @@ export type AskDriver = (driver: string, helper: string) => Promise<DriverAnswer
 /** Longest a driver may think about its answer, in milliseconds. */
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** Runs `<driver> -print-prog-name=<helper>` with nothing but `PATH`. */
+/** Longest answer, in bytes: a path. */
+const MAX_ANSWER_BYTES = 8_192;
+
+/** Resident bytes of a process that answers; far more than any driver needs. */
+const ANSWER_MEMORY_BYTES = 1 << 28;
+
+/** Where a driver finds what it is asked, and nothing it can do besides. */
+const ANSWER_WALLS: readonly Wall[] = ["pid-namespace", "network-namespace", "read-only-mounts", "landlock", "seccomp"];
+
+/** Exit codes of the helper when it could not start a program. */
+const NOT_STARTED = [125, 127];
+
+/**
+ * Runs `<driver> -print-prog-name=<helper>` with nothing but `PATH`. What a name means on `PATH` may be an agent's doing, of
+ * another session: so it reads and executes, but behind walls within which it changes nothing and reaches nobody, and what
+ * a host cannot put behind all of them is not asked.
+ */
 export async function askDriver(driver: string, helper: string, path: string): Promise<DriverAnswer> {
+  const question = [`-print-prog-name=${helper}`];
+  const options = { componentHost: { execute: ["/"], read: [] }, memoryBytes: ANSWER_MEMORY_BYTES };
   try {
-    const { success, signal, stdout } = await new Deno.Command(driver, {
-      args: [`-print-prog-name=${helper}`],
+    const child = new Deno.Command(await confineHelper(), {
+      args: guardArguments(options, driver, question),
       clearEnv: true,
       env: { PATH: path, LC_ALL: "C" },
-      stdin: "null",
+      // Its other end is this process: with that the driver ends.
+      stdin: "piped",
       stdout: "piped",
-      stderr: "null",
-      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-    }).output();
-    return signal === null ? { success, text: new TextDecoder().decode(stdout).trim() } : null;
+      stderr: "piped",
+    }).spawn();
+    const end = () => {
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // It has ended.
+      }
+    };
+    const timer = setTimeout(end, ANSWER_TIMEOUT_MS);
+    try {
+      const [text, said] = await Promise.all([boundedText(child.stdout, end), boundedText(child.stderr, end)]);
+      const { success, code, signal } = await child.status;
+      await child.stdin.close().catch(() => {});
+      const walls = parseWalls(said?.split("\n")[0] ?? "") ?? [];
+      if (text === null || signal !== null || NOT_STARTED.includes(code)) return null;
+      return ANSWER_WALLS.every((wall) => walls.includes(wall)) ? { success, text: text.trim() } : null;
+    } finally {
+      clearTimeout(timer);
+    }
   } catch {
     return null;
   }
+}
+
+/** All of a stream; `null`, and `end` is called, when it is longer than an answer. */
+async function boundedText(stream: ReadableStream<Uint8Array<ArrayBuffer>>, end: () => void): Promise<string | null> {
+  const decoder = new TextDecoder();
+  let text: string | null = "";
+  let length = 0;
+  for await (const bytes of stream) {
+    length += bytes.length;
+    if (length > MAX_ANSWER_BYTES) {
+      end();
+      text = null;
+    }
+    if (text !== null) text += decoder.decode(bytes, { stream: true });
+  }
+  return text;
 }
 
 /** What commands may run. */
@@ -51,11 +104,13 @@ export interface ExecutableGrants {
   readonly allow: ShellAllow;
   /** Directories of `interpreter_runtime` and `staged_runtime`; canonical. */
   readonly directories: readonly string[];
+  /** Directories that commands may write to, so that none of them may run what lies there; canonical. */
+  readonly writable: readonly string[];
 }
 
 /** `W-SEC-012` for each helper that may not be run, `W-SEC-029` for each driver that could not be asked. */
 export async function compilerHelperWarnings(
-  { allow, directories }: ExecutableGrants,
+  { allow, directories, writable }: ExecutableGrants,
   path: string,
   ask: AskDriver = (driver, helper) => askDriver(driver, helper, path),
 ): Promise<Warning[]> {
@@ -65,9 +120,11 @@ export async function compilerHelperWarnings(
   const names = new Set(allow.binaries.map(({ name }) => name));
   for (const { name, matches } of allow.binaries) {
     const helpers = HELPERS[name];
-    const driver = matches[0]?.invoked;
+    const driver = matches[0];
     if (helpers === undefined || driver === undefined) continue;
-    const answers = await Promise.all(helpers.map((helper) => ask(driver, helper)));
+    // Commands can't run it there, and have perhaps written it.
+    const runs = !writable.some((directory) => isAtOrBelow(driver.canonical, directory));
+    const answers = await Promise.all(helpers.map((helper) => runs ? ask(driver.invoked, helper) : null));
     const unasked = helpers.filter((_, index) => answers[index] === null);
     if (unasked.length > 0) {
       warn(

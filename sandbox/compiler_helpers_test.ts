@@ -30,7 +30,9 @@ Deno.test("each helper that commands may not run is named once, for each driver"
   await inToolchain(async (dir) => {
     const path = `${dir}/bin`;
     const warnings = async (names: string[], directories: string[] = []) =>
-      helpersOf(await compilerHelperWarnings({ allow: resolveShellAllow(names, path), directories }, path));
+      helpersOf(
+        await compilerHelperWarnings({ allow: resolveShellAllow(names, path), directories, writable: [] }, path),
+      );
     // 'as' is answered by its name and found on PATH; 'ld' is refused by the driver and says nothing.
     assert.deepEqual(await warnings(["gcc"]), [
       "W-SEC-012 cc1",
@@ -50,7 +52,11 @@ Deno.test("each helper that commands may not run is named once, for each driver"
 Deno.test("a driver that cannot be asked is told of once, with what was not checked", async () => {
   await inToolchain(async (dir) => {
     const path = `${dir}/bin2`;
-    const warnings = await compilerHelperWarnings({ allow: resolveShellAllow(["cc"], path), directories: [] }, path);
+    const warnings = await compilerHelperWarnings({
+      allow: resolveShellAllow(["cc"], path),
+      directories: [],
+      writable: [],
+    }, path);
     assert.deepEqual(warnings.map(({ code }) => code), ["W-SEC-029"]);
     assert.match(warnings[0]!.message, /'cc' .*cc1, cc1plus, as, ld, collect2$/);
   });
@@ -62,11 +68,44 @@ Deno.test("residence under a system directory is no grant; answers that are no p
     execute: [],
   };
   const ask = (answer: DriverAnswer) =>
-    compilerHelperWarnings({ allow, directories: [] }, "", () => Promise.resolve(answer));
+    compilerHelperWarnings({ allow, directories: [], writable: [] }, "", () => Promise.resolve(answer));
   const shell = await Deno.realPath("/bin/sh");
   assert.equal((await ask({ success: true, text: shell })).length, 5);
   for (const text of ["", "cc1x", "./cc1", "/absent/cc1"]) assert.deepEqual(await ask({ success: true, text }), []);
   assert.deepEqual(await ask({ success: false, text: shell }), []);
+});
+
+Deno.test("a driver that commands may have written is not started; any other changes nothing and reaches nobody", async () => {
+  await withTempDir(async (made) => {
+    const dir = await Deno.realPath(made);
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const dial = `bash -c ': < /dev/tcp/127.0.0.1/${listener.addr.port}' && echo dialled`;
+    const attack = `echo x > '${dir}/mark' || echo unwritten; ${dial} || echo alone; kill -9 ${Deno.pid} || echo apart`;
+    await Deno.writeTextFile(`${dir}/gcc`, `#!/bin/sh\nexec 2>&1\n${attack}\n`);
+    await Deno.chmod(`${dir}/gcc`, 0o755);
+    // Without the walls it does the first two.
+    const bare = `echo x > '${dir}/mark' || echo unwritten; ${dial}`;
+    const { stdout } = await new Deno.Command("sh", { args: ["-c", bare] }).output();
+    assert.equal(new TextDecoder().decode(stdout), "dialled\n");
+    await Deno.remove(`${dir}/mark`);
+    const answer = await askDriver(`${dir}/gcc`, "cc1", "/usr/bin:/bin");
+    const words = answer!.text.split("\n").filter((line) => /^\w+$/.test(line));
+    assert.deepEqual(words, ["unwritten", "alone", "apart"], answer!.text);
+    listener.close();
+    const allow = resolveShellAllow(["gcc"], dir);
+    const ask = () => assert.fail("it was started");
+    const warnings = await compilerHelperWarnings({ allow, directories: [], writable: [dir] }, dir, ask);
+    assert.deepEqual(warnings.map(({ code }) => code), ["W-SEC-029"]);
+    await assert.rejects(Deno.stat(`${dir}/mark`), Deno.errors.NotFound);
+  });
+});
+
+Deno.test("a driver that answers without end is not waited for", async () => {
+  await withTempDir(async (dir) => {
+    await Deno.writeTextFile(`${dir}/gcc`, "#!/bin/sh\ntrap '' TERM\nwhile :; do echo /bin/sh; done\n");
+    await Deno.chmod(`${dir}/gcc`, 0o755);
+    assert.equal(await askDriver(`${dir}/gcc`, "cc1", "/usr/bin:/bin"), null);
+  });
 });
 
 Deno.test("a driver is asked with no variables but PATH", async () => {

@@ -3,8 +3,8 @@
  * an operation with its operands, already decided and resolved (spec containment 19.3). The helper checks every one of
  * them before it forks and refuses the whole list for one it does not know.
  *
- * Every path is absolute. `rw`, `protect`, `rebind`, `cover`, `tmpmap`, `base` and targets of the composed root are canonical as
- * well: the helper follows no symbolic link in them, since the agent may have put one there.
+ * Every path is absolute. `rw`, `protect`, `hold`, `rebind`, `cover`, `tmpmap`, `base` and targets of the composed root
+ * are canonical as well: the helper follows no symbolic link in them, since the agent may have put one there.
  *
  * @module
  */
@@ -105,6 +105,11 @@ export type CommandRecord =
    * renamed. In the order given: a directory before what lies in it.
    */
   | { readonly op: "protect"; readonly how: "ro" | "dir"; readonly path: string }
+  /**
+   * A placeholder that stays as long as the command runs: the helper holds its shared lock, also when the session is over
+   * and the runtime's is gone.
+   */
+  | { readonly op: "hold"; readonly path: string }
   | RootRecord
   /** Directory the command starts in, looked up in its own root. */
   | { readonly op: "cwd"; readonly path: string };
@@ -157,6 +162,7 @@ function operands(record: ConfineRecord): readonly (string | number)[] {
     case "seal":
       return [];
     case "cgroup":
+    case "hold":
     case "base":
     case "mkdir":
     case "mkfile":

@@ -40,6 +40,7 @@ const anyRecord: fc.Arbitrary<CommandRecord> = fc.oneof(
   fc.record({ op: fc.constant("rebind"), exec: fc.boolean(), path }),
   fc.record({ op: fc.constant("tmpmap"), exec: fc.boolean(), path }),
   fc.record({ op: fc.constant("protect"), how: fc.constantFrom("ro", "dir"), path }),
+  fc.record({ op: fc.constant("hold"), path }),
 ) as fc.Arbitrary<CommandRecord>;
 
 const ONCE = new Set(["join", "unix", "abi", "pidns", "tmpmap"]);

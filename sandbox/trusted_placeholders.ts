@@ -13,7 +13,7 @@ import { RootedDir, type RootedFile, sameFile } from "../base/rooted_dir.ts";
 import { isRootedError, RootedError } from "../base/rooted_error.ts";
 import type { TrustedPlaceholder } from "./trusted_guards.ts";
 
-/** A placeholder in place, and the lock that keeps another session from removing it. */
+/** A placeholder in place, and the lock that keeps others from removing it. */
 interface Held {
   /** The writable grant that it lies in. */
   readonly root: RootedDir;
@@ -101,13 +101,20 @@ export class TrustedPlaceholders {
     }
   }
 
-  /** Removes what this session made and nothing else holds or has filled, and lets go of the rest. */
+  /**
+   * Removes what this session made and nothing else holds or has filled, and lets go of the rest. What a command that
+   * outlives the session holds, or another session, stays, and with it the record.
+   */
   remove(): void {
+    let left = false;
     for (const [path, held] of this.#held) {
       const { root, name, directory, handle } = held;
-      if (handle !== null) removeUnheld(root, name, directory, handle);
+      if (handle !== null && !removeUnheld(root, name, directory, handle)) left = true;
       this.#drop(path, held);
     }
+    if (this.#record === null || !this.#recorded || left) return;
+    Deno.removeSync(this.#record);
+    this.#recorded = false;
   }
 
   #drop(path: string, { root, handle }: Held): void {
@@ -158,34 +165,40 @@ function isStill(root: RootedDir, name: string, handle: RootedFile | RootedDir):
   }
 }
 
-/** Removes a placeholder that no other session holds. */
-function removeUnheld(root: RootedDir, name: string, directory: boolean, handle: RootedFile | RootedDir): void {
+/** Removes a placeholder that neither another session nor a command holds; false when one does. */
+function removeUnheld(root: RootedDir, name: string, directory: boolean, handle: RootedFile | RootedDir): boolean {
   try {
-    if (!handle.tryLock("exclusive")) return;
+    if (!handle.tryLock("exclusive")) return false;
     // One that was filled is no directory to be removed.
     if (directory) root.rmdir(name);
     else if (root.stat(name, { follow: false }).size === 0) root.unlink(name);
   } catch {
     // Filled or removed meanwhile.
   }
+  return true;
 }
 
 /**
- * Removes what a session that was killed has left of its placeholders: what its record names, what still is one, and what
- * no session holds. Whatever cannot be read or reached is left as it is.
+ * Removes what a session has left of its placeholders, one that was killed or one whose commands went on: what its record
+ * names, what still is one, and what neither a session nor a command holds. Whatever cannot be read or reached is left as
+ * it is.
+ *
+ * @returns Whether any is held still: then the record is needed once more.
  */
-export function removeLeftPlaceholders(record: string): void {
+export function removeLeftPlaceholders(record: string): boolean {
+  let held = false;
   for (const { grant, path, directory } of readRecord(record)) {
     try {
       using root = RootedDir.open(grant, { symlinks: "refuse" });
       const name = nameBelow(grant, path);
       using handle = root.openEntry(name, { follow: false });
       if (handle instanceof RootedDir !== directory || !isMarked(handle)) continue;
-      removeUnheld(root, name, directory, handle);
+      if (!removeUnheld(root, name, directory, handle)) held = true;
     } catch {
       // Gone, or somewhere that is not there now.
     }
   }
+  return held;
 }
 
 /** The placeholders of a record; none when it cannot be read. */

@@ -15,6 +15,15 @@ const MAX_PATH_BYTES = 3_500;
 /** Milliseconds of walking before other work gets its turn. */
 const SLICE_MS = 8;
 
+/** Bytes of a disk that a block stands for. */
+const BLOCK = 512;
+
+/**
+ * Bytes of room on the disk that count for nothing: the blocks which a few small files do not fill, and folders. So a low
+ * ceiling is one on what is written.
+ */
+const FREE_ROOM = 1 << 20;
+
 /** What its owner needs of a directory to look into it. */
 const LOOKING = 0o500;
 
@@ -27,9 +36,10 @@ interface Closed {
 }
 
 /**
- * Sum of the sizes of everything but directories below the roots, in bytes. Symbolic links are not followed. A directory
- * of this user's that is closed to the user itself is opened for the walk, or a command could hide in it what it fills;
- * what else can't be read is passed over. Other work goes on meanwhile.
+ * Sum of the sizes of everything but directories below the roots, in bytes; or what all of it takes on the disk, where that
+ * is more: much is had in a million empty files, or behind the end of one. Symbolic links are not followed. A directory of
+ * this user's that is closed to the user itself is opened for the walk, or a command could hide in it what it fills; what
+ * else can't be read is passed over. Other work goes on meanwhile.
  *
  * @param stop Ends the walk early; the sum so far is then meaningless.
  */
@@ -46,7 +56,9 @@ export async function directorySize(roots: readonly RootedDir[], stop?: AbortSig
 async function walk(roots: readonly RootedDir[], closed: Closed[], stop: AbortSignal | undefined): Promise<number> {
   const c = libc();
   const buffer = new Uint8Array(65_536);
-  let sum = 0;
+  let sizes = 0;
+  let room = 0;
+  const sum = () => Math.max(sizes, room - FREE_ROOM);
   let slice = performance.now();
   for (const root of roots) {
     // Names are bytes: one that is no UTF-8 counts as well. Each is a list of pieces short enough for the kernel.
@@ -63,6 +75,8 @@ async function walk(roots: readonly RootedDir[], closed: Closed[], stop: AbortSi
       }
       if (fd < 0) continue;
       try {
+        const own = c.fstat(fd);
+        if (typeof own !== "number") room += own.blocks * BLOCK;
         for (;;) {
           const entries = c.getdents(fd, buffer);
           if (typeof entries === "number" || entries.length === 0) break;
@@ -74,7 +88,10 @@ async function walk(roots: readonly RootedDir[], closed: Closed[], stop: AbortSi
               const stat = c.statx(fd, name, AT_SYMLINK_NOFOLLOW);
               if (typeof stat === "number") continue;
               directory = stat.kind === "directory";
-              if (!directory) sum += stat.size;
+              if (!directory) {
+                sizes += stat.size;
+                room += stat.blocks * BLOCK;
+              }
             }
             if (directory) pending.push(extend(path, name));
           }
@@ -84,12 +101,12 @@ async function walk(roots: readonly RootedDir[], closed: Closed[], stop: AbortSi
       }
       if (performance.now() - slice > SLICE_MS) {
         await new Promise((resolve) => setTimeout(resolve, 0));
-        if (stop?.aborted || root.fd < 0) return sum;
+        if (stop?.aborted || root.fd < 0) return sum();
         slice = performance.now();
       }
     }
   }
-  return sum;
+  return sum();
 }
 
 /** The mode of a directory that its owner, this user, has closed to itself; `null` for any other. Root needs no mode. */

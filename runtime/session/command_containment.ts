@@ -121,13 +121,15 @@ export class CommandContainment {
   records({ program, args, native }: ContainedProgram, join: JoinRecord | null): readonly CommandRecord[] {
     this.#placeholders.ensure();
     const { files, names } = native ? this.#nativeTool(program) : { files: [], names: [] };
-    return commandRecords(this.plan, {
+    const records = commandRecords(this.plan, {
       program,
       argv: [program, ...args],
       nativeFiles: files,
       nativeNames: names,
       join,
     });
+    // A name that is free again while the command goes on would be the command's to take.
+    return [...records, ...this.#placeholders.made.map((path) => ({ op: "hold" as const, path }))];
   }
 
   /**
@@ -143,7 +145,7 @@ export class CommandContainment {
     return this.#scope?.counters() ?? null;
   }
 
-  /** Removes the placeholders and, as far as it is empty, the control group. */
+  /** Removes the placeholders that no command holds any more and, as far as it is empty, the control group. */
   close(): void {
     this.#placeholders.remove();
     this.#scope?.remove();

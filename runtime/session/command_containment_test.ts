@@ -109,6 +109,8 @@ class ContainedSession implements AsyncDisposable {
         workspaceRoot: project,
         storeRoot: null,
         cwd: project,
+        searched: [],
+        components: [],
         murmurHome: home.root,
         program: [],
       }),

@@ -146,7 +146,8 @@ export async function judgeContainment(inputs: ContainmentInputs): Promise<Conta
       aggregateRefusal(manifest, aggregate, host.kind !== "foreign"),
     ].filter((each) => each !== null),
     stagingWarnings: [
-      ...(floor === "sealed" ? await compilerWarnings(inputs, allow) : []),
+      // A host that can't meet it has no walls to ask a compiler behind either, and refuses the launch.
+      ...(floor === "sealed" && decision.refusal === null ? await compilerWarnings(inputs, allow, writable) : []),
       ...stagingContainmentWarnings(findings),
     ],
     launchWarnings: launchContainmentWarnings(findings),
@@ -271,6 +272,10 @@ function existingAbove(path: string): string {
   return "/";
 }
 
-async function compilerWarnings({ manifest, path }: ContainmentInputs, allow: ShellAllow): Promise<Warning[]> {
-  return await compilerHelperWarnings({ allow, directories: runtimeDirectories(manifest) }, path);
+async function compilerWarnings(
+  { manifest, path }: ContainmentInputs,
+  allow: ShellAllow,
+  writable: readonly string[],
+): Promise<Warning[]> {
+  return await compilerHelperWarnings({ allow, directories: runtimeDirectories(manifest), writable }, path);
 }

@@ -42,6 +42,8 @@ async function judged(
         workspaceRoot: `${root}/project`,
         storeRoot: null,
         cwd: `${root}/project`,
+        searched: [],
+        components: [],
         murmurHome: home.root,
         program: [],
       }),

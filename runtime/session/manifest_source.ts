@@ -23,6 +23,8 @@ import type { CapsuleSource } from "./launch_options.ts";
 import { readOperatorText } from "./operator_file.ts";
 
 const MANIFEST_NAME = "murmur.yaml";
+/** See {@linkcode selectComponent}. */
+const PREFERRED_COMPONENT = "capsule.wasm";
 
 /** A capsule's manifest with access to what lies beside it. */
 export interface ManifestSource {
@@ -39,6 +41,8 @@ export interface ManifestSource {
    * @throws {MurError} `E-IO-001` to `E-IO-003`.
    */
   readText(path: string): Promise<string>;
+  /** Absolute paths that hold a script capsule's component, or would be taken for it; none for an installed capsule. */
+  readonly components: () => readonly string[];
   /**
    * The component of a script capsule.
    *
@@ -79,8 +83,16 @@ async function fromDirectory(path: string, shown: string, search: SourceSearch):
     stores: [projectStore(await projectRoot(directory) ?? directory), globalStore(search.home)],
     lockPath: `${directory}/murmur.lock`,
     readText: (path) => readOperatorText(path.startsWith("/") ? path : `${directory}/${path}`),
+    components: () => componentsIn(directory),
     readComponent: () => readRootComponent(directory),
   };
+}
+
+/** Every component there, and the name that is preferred to all others. */
+function componentsIn(directory: string): string[] {
+  const base = directory === "/" ? "" : directory;
+  const names = [...Deno.readDirSync(directory)].map(({ name }) => name).filter((name) => name.endsWith(".wasm"));
+  return [...new Set([...names, PREFERRED_COMPONENT])].map((name) => `${base}/${name}`);
 }
 
 async function readRootComponent(directory: string): Promise<Uint8Array> {
@@ -134,6 +146,7 @@ async function fromArchive(
       stores,
       lockPath: null,
       readText: async (path) => new TextDecoder().decode(await read(path)),
+      components: () => [],
       readComponent: async () => await read(scriptComponent(opened.archive.entries.keys(), label)),
     };
   }

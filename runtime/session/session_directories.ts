@@ -46,7 +46,10 @@ export interface SessionDirectories {
   readonly out: RootedDir;
   /** Follows symbolic links inside it, as components see it; trusted files are never written. */
   readonly workdir: RootedDir;
-  /** Lets go of everything and removes the scratch directory. */
+  /**
+   * Lets go of everything and removes the scratch directory, but for the record of placeholders that a command holds
+   * still: {@linkcode removeDeadScratch} removes both once it has ended.
+   */
   remove(): void;
 }
 
@@ -100,10 +103,12 @@ export async function createSessionDirectories(
     workdir,
     remove() {
       for (const directory of [runtime, out, workdir, records]) directory.close();
-      removeContent(scratch);
-      scratch.unlink(".lock");
+      const held = scratch.exists(PLACEHOLDER_RECORD);
+      removeContent(scratch, held ? [".lock", PLACEHOLDER_RECORD] : [".lock"]);
+      if (!held) scratch.unlink(".lock");
       lock.close();
       scratch.close();
+      if (held) return;
       try {
         Deno.removeSync(paths.scratch);
       } catch (cause) {
@@ -124,7 +129,8 @@ function openScratch(path: string): [RootedDir, RootedFile] {
 
 /**
  * Removes scratch directories whose lock nobody holds: their process is gone (spec session 4.3). What such a session left
- * in place of trusted files goes with them. The caller holds the lock of `sessions`.
+ * in place of trusted files goes with them, unless a command that outlives it holds it still: then its record stays. The
+ * caller holds the lock of `sessions`.
  */
 export async function removeDeadScratch(sessions: string): Promise<void> {
   let root: RootedDir;
@@ -143,7 +149,7 @@ export async function removeDeadScratch(sessions: string): Promise<void> {
         using scratch = root.openDir(entry.name, { follow: false });
         if (scratch.exists(PLACEHOLDER_RECORD)) {
           const { removeLeftPlaceholders } = await import("../../sandbox/trusted_placeholders.ts");
-          removeLeftPlaceholders(`${sessions}/${entry.name}/${PLACEHOLDER_RECORD}`);
+          if (removeLeftPlaceholders(`${sessions}/${entry.name}/${PLACEHOLDER_RECORD}`)) continue;
         }
         removeContent(scratch);
         root.removeAll(entry.name);
@@ -158,8 +164,8 @@ export async function removeDeadScratch(sessions: string): Promise<void> {
 }
 
 /** The lock stays for last: what an interrupted removal leaves can be told from a live session's, and is removed later. */
-function removeContent(scratch: RootedDir): void {
-  for (const { name } of scratch.readDir()) if (name !== ".lock") scratch.removeAll(name);
+function removeContent(scratch: RootedDir, kept: readonly string[] = [".lock"]): void {
+  for (const { name } of scratch.readDir()) if (!kept.includes(name)) scratch.removeAll(name);
 }
 
 /**

@@ -43,7 +43,7 @@ import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { absolutePath, parentDirectory } from "../../base/paths.ts";
 import { programPlaces } from "../../base/program.ts";
-import { projectRoot } from "../../artifact/project_root.ts";
+import { directoriesBelowRoot, projectRoot } from "../../artifact/project_root.ts";
 import { type HostReading, readHost } from "../../sandbox/host_containment.ts";
 import type { ComponentRuntime } from "../component/component_runtime.ts";
 import { publicDoorWarning } from "../door/public_door_warning.ts";
@@ -144,6 +144,8 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
     ? parentDirectory(absolutePath(cwd, wanted.path))
     : options.storeRoot ?? cwd;
   const workspaceRoot = await projectRoot(envFrom);
+  // Where an installed capsule and every other command here would look.
+  const cwdRoot = cwd === envFrom ? workspaceRoot : await projectRoot(cwd);
   const env = options.useEnvFile && workspaceRoot !== null
     ? await readWorkspaceEnvFile(workspaceRoot, options.env, options.notice)
     : options.env;
@@ -175,6 +177,8 @@ export async function planLaunch(options: LaunchOptions): Promise<LaunchPlan> {
       workspaceRoot,
       storeRoot: options.storeRoot,
       cwd,
+      searched: [...directoriesBelowRoot(envFrom, workspaceRoot), ...directoriesBelowRoot(cwd, cwdRoot)],
+      components: manifest.inference === null ? source.components() : [],
       murmurHome: home.root,
       program: programPlaces(),
     }),

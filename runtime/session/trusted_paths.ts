@@ -15,6 +15,10 @@ export interface TrustedPlaces {
   readonly workspaceRoot: string | null;
   readonly storeRoot: string | null;
   readonly cwd: string;
+  /** Directories without a manifest in which a launch looks for its project's root. */
+  readonly searched: readonly string[];
+  /** What holds the component of a script capsule, or would be taken for it. */
+  readonly components: readonly string[];
   /** `~/.murmur`: keys, installed artifacts, translations and records, wherever the work folder lies. */
   readonly murmurHome: string;
   /** What this program itself runs from, wherever the work folder lies. */
@@ -35,7 +39,10 @@ export function trustedPaths(manifest: CapsuleManifest, places: TrustedPlaces): 
     for (const name of ["murmur.yaml", "murmur.lock", "roster.yaml", ".env"]) trust(`${base}/${name}`);
     trust(`${base}/.murmur`, true);
   }
+  // With a manifest there it would be the project's root, and what lies beside it the project's store and environment.
+  for (const directory of places.searched) trust(`${directory === "/" ? "" : directory}/murmur.yaml`);
   if (places.manifest !== null) trust(places.manifest);
+  for (const component of places.components) trust(component);
   const beside = (path: string) => path.startsWith("/") ? path : `${manifestDir}/${path}`;
   const prompts = [manifest.inference?.systemPromptFile, manifest.inference?.compaction.systemPromptFile];
   for (const prompt of prompts) {

@@ -23,6 +23,8 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
     workspaceRoot: "/w",
     storeRoot: null,
     cwd: "/p",
+    searched: ["/w/a", "/"],
+    components: ["/p/capsule.wasm"],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).map(({ path }) => path);
@@ -31,7 +33,12 @@ Deno.test("every name a later launch reads is trusted in each directory it is re
       assert.ok(paths.includes(`${directory}/${name}`), `${directory}/${name}`);
     }
   }
-  for (const path of ["/p/agent.yaml", "/p/prompts/main.md", "/p/skills/guide"]) assert.ok(paths.includes(path), path);
+  // A manifest there would make it the project's root; nothing else is read there as long as there is none.
+  assert.deepEqual(paths.filter((path) => path.startsWith("/w/a")), ["/w/a/murmur.yaml"]);
+  assert.ok(paths.includes("/murmur.yaml"));
+  for (const path of ["/p/agent.yaml", "/p/capsule.wasm", "/p/prompts/main.md", "/p/skills/guide"]) {
+    assert.ok(paths.includes(path), path);
+  }
 });
 
 Deno.test("a path that is trusted for two reasons is named once, with all that is in it when one reason says so", () => {
@@ -51,6 +58,8 @@ inference: { model: m, driver: { artifact: driver }, system_prompt_file: guide.m
     workspaceRoot: "/p",
     storeRoot: "/p",
     cwd: "/p",
+    searched: ["/p"],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   });
@@ -65,6 +74,8 @@ Deno.test("directories are trusted with all that is in them", () => {
     workspaceRoot: null,
     storeRoot: "/s",
     cwd: "/c",
+    searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).filter(({ tree }) => tree).map(({ path }) => path);
@@ -78,6 +89,8 @@ Deno.test("the root directory gives paths with one slash", () => {
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/",
+    searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   });
@@ -91,6 +104,8 @@ Deno.test("the home of keys and records is hidden, also where it is trusted for 
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/home/me",
+    searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program: [],
   }).filter(({ path }) => path === "/home/me/.murmur");
@@ -105,6 +120,8 @@ Deno.test("what the program itself runs from is trusted", () => {
     workspaceRoot: null,
     storeRoot: null,
     cwd: "/home/me",
+    searched: [],
+    components: [],
     murmurHome: "/home/me/.murmur",
     program,
   });

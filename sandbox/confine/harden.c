@@ -87,6 +87,25 @@ static void check_limits(void) {
   check(answer_to(SYS_prlimit64, 0, RLIMIT_NPROC, 4096) == ALLOWED, "another limit", RLIMIT_NPROC);
 }
 
+/* What a descriptor for reading is good for, and room that no limit counts. */
+static void check_files(void) {
+  check(answer_to(SYS_fcntl, 3, 1024, 1) == REFUSED(EACCES), "a lease on a file", 1024);
+  check(answer_to(SYS_fcntl, 3, 1040, 1) == REFUSED(EACCES), "a lease on a directory", 1040);
+  check(answer_to(SYS_fcntl, 3, 0xffffffff00000400ull, 1) == REFUSED(EACCES), "a lease on a file", 32);
+  static const unsigned others[] = {F_DUPFD, F_SETFD, F_SETFL, F_SETLK, 1025, 1026, 1030, 1031, 1033};
+  for (size_t i = 0; i < LENGTH_OF(others); i++) {
+    check(answer_to(SYS_fcntl, 3, others[i], 1) == ALLOWED, "fcntl", others[i]);
+  }
+  static const struct {
+    unsigned mode;
+    int admitted;
+  } rooms[] = {{0, 1}, {1, 0}, {2 | 1, 1}, {8, 1}, {16, 1}, {16 | 1, 0}, {32, 1}, {64, 1}, {64 | 1, 0}};
+  for (size_t i = 0; i < LENGTH_OF(rooms); i++) {
+    uint32_t expected = rooms[i].admitted ? ALLOWED : REFUSED(EOPNOTSUPP);
+    check(answer_to(SYS_fallocate, 3, rooms[i].mode, 0) == expected, "fallocate", rooms[i].mode);
+  }
+}
+
 /* Files that run with another's rights. */
 static void check_modes(void) {
   static const struct {
@@ -123,6 +142,7 @@ static void check_contained(const struct filter_options *options) {
   check_forbidden();
   check_sockets(kind, options->unix_sockets);
   check_limits();
+  check_files();
   static const int namespaces[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                    CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
   for (size_t i = 0; i < LENGTH_OF(namespaces); i++) {

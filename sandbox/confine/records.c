@@ -43,6 +43,7 @@ static const struct form forms[OPERATIONS] = {
     [OP_COVER] = {"cover", "pc", SPEC_COMMAND, 0},
     [OP_TMPMAP] = {"tmpmap", "xc", SPEC_COMMAND, 1},
     [OP_PROTECT] = {"protect", "gc", SPEC_COMMAND, 0},
+    [OP_HOLD] = {"hold", "c", SPEC_COMMAND, 0},
     [OP_BASE] = {"base", "c", SPEC_COMMAND, 1},
     [OP_MKDIR] = {"mkdir", "c", SPEC_COMMAND, 0},
     [OP_MKFILE] = {"mkfile", "c", SPEC_COMMAND, 0},

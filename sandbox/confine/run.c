@@ -16,9 +16,10 @@
  * The file reads in the order things happen: H until it clones I, I until it forks C, C until exec, then H again.
  */
 #include "confine.h"
+#include <sys/file.h>
 #include <sys/socket.h>
 
-enum { MAX_CGROUPS = 16 };
+enum { MAX_CGROUPS = 16, MAX_HELD = 256 };
 
 /* What H prepares for I and C. */
 static struct {
@@ -29,6 +30,8 @@ static struct {
   struct filter filter;
   int cgroups[MAX_CGROUPS];
   size_t cgroup_count;
+  int held[MAX_HELD];
+  size_t held_count;
   int joined;
   /* Packets: a greeting from C, a failure from I or C. Its end without a failure is a successful exec. */
   int status[2];
@@ -87,6 +90,28 @@ static void open_cgroups(void) {
     if (fd < 0) refuse("cgroup", errno, "open", record->text[0]);
     start.cgroups[start.cgroup_count++] = fd;
   }
+}
+
+/*
+ * What keeps a trusted name taken must stay for as long as the command may take it, also when the session is over: nobody
+ * removes one that somebody holds.
+ */
+static void hold_placeholders(void) {
+  for (size_t i = 0; i < start.spec.count; i++) {
+    const struct record *record = &start.spec.records[i];
+    if (record->operation != OP_HOLD) continue;
+    const char *path = record->text[0];
+    if (start.held_count == MAX_HELD) refuse("spec", E2BIG, "hold", path);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) refuse("open-rules", errno, "hold", path);
+    /* The runtime holds it in the same way, so that nobody can have it alone. */
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0) refuse("open-rules", errno, "hold", path);
+    start.held[start.held_count++] = fd;
+  }
+}
+
+static void release_placeholders(void) {
+  while (start.held_count > 0) close(start.held[--start.held_count]);
 }
 
 /*
@@ -226,8 +251,9 @@ static _Noreturn void be_init(void) {
   const struct spec *spec = &start.spec;
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) report("pidns", "death signal");
   close(start.life[1]);
-  /* The connection is H's alone: its end must be seen when H ends. */
+  /* The connection is H's alone: its end must be seen when H ends. So is what H holds. */
   close(start.control);
+  release_placeholders();
   /* H may have ended before the death signal was asked for. */
   struct pollfd life = {start.life[0], 0, 0};
   if (poll(&life, 1, 0) != 0) _exit(EXIT_SETUP);
@@ -333,6 +359,8 @@ static _Noreturn void report_end(void) {
     /* It was killed, by H or by the kernel, and all of the namespace with it. */
     ending = (struct ending){1, SIGKILL};
   }
+  /* Before the runtime hears of the end, and may want to remove them. */
+  release_placeholders();
   unsigned char payload[96], *at = payload;
   put_number(&at, (unsigned)ending.by_signal, 1);
   put_number(&at, (unsigned)ending.value, 4);
@@ -420,6 +448,7 @@ static void await_exec(void) {
     failure.stage[sizeof failure.stage - 1] = failure.step[sizeof failure.step - 1] = '\0';
     kill_command();
     waitpid(serving.init, NULL, 0);
+    release_placeholders();
     send_failure(start.control, &failure);
     _exit(EXIT_SETUP);
   }
@@ -514,6 +543,7 @@ _Noreturn void run_command(const char *control_path) {
 
   prepare_ruleset();
   open_cgroups();
+  hold_placeholders();
   prepare_filter();
   int passing = 1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, start.status) != 0 ||

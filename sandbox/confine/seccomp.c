@@ -23,6 +23,12 @@
 #define PROTOCOL_UDP 17u
 /* 4096 of them, as many as there can be, are 256 MiB. */
 #define MAX_SAMPLED_SHARE 65536u
+/* fcntl's numbers for leases on files, and on directories. */
+#define FILE_LEASE 1024u
+#define DIRECTORY_LEASE 1040u
+/* Modes of fallocate. */
+#define ROOM_KEEPS_SIZE 1u
+#define ROOM_IS_FREED 2u
 #define SOCKET_UNIX 1u
 #define SOCKET_INET 2u
 #define SOCKET_INET6 10u
@@ -50,8 +56,8 @@ static const int common_calls[] = {
     SYS_pkey_mprotect,
     /* files */
     SYS_close, NR_close_range, SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_preadv,
-    SYS_pwritev, SYS_preadv2, SYS_pwritev2, SYS_lseek, SYS_dup, SYS_dup3, SYS_fcntl, SYS_flock, SYS_fsync,
-    SYS_fdatasync, SYS_fadvise64, SYS_readahead, SYS_ftruncate, SYS_fallocate, SYS_fstat, SYS_newfstatat, SYS_statx,
+    SYS_pwritev, SYS_preadv2, SYS_pwritev2, SYS_lseek, SYS_dup, SYS_dup3, SYS_flock, SYS_fsync,
+    SYS_fdatasync, SYS_fadvise64, SYS_readahead, SYS_ftruncate, SYS_fstat, SYS_newfstatat, SYS_statx,
     SYS_faccessat, NR_faccessat2, SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_readlinkat, SYS_umask,
     SYS_sendfile, SYS_copy_file_range, SYS_splice, SYS_tee, SYS_vmsplice, SYS_ppoll, SYS_pselect6, SYS_epoll_create1,
     SYS_epoll_ctl, SYS_epoll_pwait, NR_epoll_pwait2, SYS_eventfd2, SYS_pipe2, SYS_inotify_init1, SYS_inotify_add_watch,
@@ -337,6 +343,32 @@ static void rule_opens(struct filter *filter, int refuse_truncation) {
 }
 
 /*
+ * A lease needs no right but to read, and stops whoever opens the file until its holder lets go of it or the kernel's
+ * patience, 45 seconds, is over: a command could have every program wait for a file that it may only look at.
+ */
+static void rule_leases(struct filter *filter) {
+  size_t call = if_equal(filter, SYS_fcntl);
+  load(filter, argument(1));
+  deny_if_equal(filter, FILE_LEASE, EACCES);
+  deny_if_equal(filter, DIRECTORY_LEASE, EACCES);
+  allow(filter);
+  end_if(filter, call);
+}
+
+/*
+ * Room beyond a file's end: the limit of a file's size does not hold it. Who asks for it can do without, as on a file
+ * system that has none. Holes are made with the same bit.
+ */
+static void rule_room(struct filter *filter) {
+  size_t call = if_equal(filter, SYS_fallocate);
+  load(filter, argument(1));
+  keep_bits(filter, ROOM_KEEPS_SIZE | ROOM_IS_FREED);
+  deny_if_equal(filter, ROOM_KEEPS_SIZE, EOPNOTSUPP);
+  allow(filter);
+  end_if(filter, call);
+}
+
+/*
  * Memory files. Where memory is bounded by looking at what processes have of it, what can be filled and let go of would be
  * in nobody's sum: then there are none, and only small shares of memory that has a number.
  */
@@ -433,6 +465,8 @@ void build_filter(struct filter *filter, const struct filter_options *options) {
     end_if(filter, call);
     rule_memory_files(filter, options->sampled_memory);
     rule_limits(filter);
+    rule_leases(filter);
+    rule_room(filter);
     add_calls(&list, common_calls, LENGTH_OF(common_calls));
     if (options->kind == FILTER_COMMAND) {
       rule_shared_memory(filter, options->sampled_memory);

@@ -355,6 +355,58 @@ Deno.test("a killed session's placeholders go with the next launch, wherever tha
   assert.deepEqual(names(), [".env", "murmur.lock", "murmur.yaml"]);
 });
 
+for (const floor of FLOORS) {
+  Deno.test(`${floor}: a command that outlives its session takes no name that a later launch trusts`, async () => {
+    await using project = await agentProject(hostile({}, { lifecycle: { shell_grace_secs: 0 } }));
+    const names = () => [...Deno.readDirSync(project.project)].map(({ name }) => name).sort();
+    const attack = "while [ ! -e go ]; do sleep 0.1; done; for name in .env roster.yaml murmur.yaml murmur.lock; do " +
+      "rm -f $name; mv $name moved; echo evil > $name; done; rm -rf .murmur; mkdir .murmur; " +
+      "echo evil > .murmur/config.yaml; echo done > over";
+    const run = await project.run({
+      args: ["--containment", floor],
+      workdir: project.project,
+      task: turnOf(sh(attack)),
+    });
+    assert.equal(run.status, 0, run.stderr);
+    assert.equal(run.events("shell_abandoned").length, 1);
+    // Another launch there ends, and clears up, before it.
+    const beside = await project.run({ workdir: project.project, task: { turns: [{ text: "done" }] } });
+    assert.equal(beside.status, 0, beside.stderr);
+    await Deno.writeTextFile(`${project.project}/go`, "");
+    await until("it has done its worst", () => names().includes("over"));
+    for (const name of [".env", "roster.yaml", "murmur.yaml", "murmur.lock"]) {
+      assert.doesNotMatch(await project.read(name), /evil/, name);
+    }
+    assert.deepEqual([...Deno.readDirSync(`${project.project}/.murmur`)], []);
+    const next = async () => {
+      const { status, stderr } = await project.run({ workdir: project.project, task: { turns: [{ text: "done" }] } });
+      assert.equal(status, 0, stderr);
+      return names().join(" ");
+    };
+    // Its helper ends a moment after it.
+    await until("nothing holds the names", async () => await next() === "go murmur.lock murmur.yaml over");
+    assert.deepEqual([...Deno.readDirSync(`${project.murmur}/sessions`)], []);
+  });
+}
+
+Deno.test("what an agent left on the PATH is not started by a launch that asks compilers", async () => {
+  await using project = await agentProject(hostile({
+    containment: "sealed",
+    shell: { allow: [...TOOLS, "gcc"] },
+  }));
+  const bin = `${project.project}/venv/bin`;
+  const options = { workdir: project.project, env: { PATH: `${bin}:${Deno.env.get("PATH")}` } };
+  const attack = `printf '#!/bin/sh\necho x > ${project.root}/mark\n' > ${bin}/gcc && chmod +x ${bin}/gcc`;
+  const first = await project.run({ ...options, task: turnOf(sh(`mkdir -p ${bin} && ${attack}`)) });
+  assert.equal(first.status, 0, first.stderr);
+  const explained = await project.mur(["run", "--explain-scope", "--workdir", project.project], options);
+  assert.match(explained.stderr, /E-CAP-006[^\n]*venv\/bin\/gcc/);
+  await assert.rejects(Deno.stat(`${project.root}/mark`), Deno.errors.NotFound);
+  // It would have worked.
+  assert.ok((await new Deno.Command(`${bin}/gcc`).output()).success);
+  await Deno.stat(`${project.root}/mark`);
+});
+
 function argumentsOf(pid: number): string[] {
   try {
     return Deno.readTextFileSync(`/proc/${pid}/cmdline`).split("\0");

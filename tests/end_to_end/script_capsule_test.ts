@@ -80,6 +80,22 @@ Deno.test("a script capsule prints, writes into its work folder, calls tools and
   assert.match(await project.read("murmur.lock"), /name: probe-tool/);
 });
 
+Deno.test("a script capsule that works in its own folder can't become another one", async () => {
+  await using project = await scriptProject();
+  await Deno.rename(`${project.project}/capsule.wasm`, `${project.project}/only.wasm`);
+  const args = ["--workdir", project.project];
+  const before = await Deno.readFile(`${project.project}/only.wasm`);
+  // The second would be preferred to the first.
+  for (const path of ["only.wasm", "capsule.wasm"]) {
+    const run = await wish(project, { write: { path, text: "another" } }, args);
+    assert.notEqual(run.status, 0, path);
+  }
+  const written = await wish(project, { write: { path: "result.txt", text: "mine" } }, args);
+  assert.equal(written.status, 0, written.stderr);
+  assert.deepEqual(await Deno.readFile(`${project.project}/only.wasm`), before);
+  await assert.rejects(Deno.lstat(`${project.project}/capsule.wasm`), Deno.errors.NotFound);
+});
+
 Deno.test("a tool that is not declared, is native or traps is an error the capsule goes on from", async () => {
   await using project = await scriptProject();
   const [undeclared, native, trapped, failed] = await Promise.all([

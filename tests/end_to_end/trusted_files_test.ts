@@ -222,6 +222,34 @@ Deno.test("beside commands the trusted files are held by mounts, those that are 
   assert.ok(!outside.stderr.includes("W-SEC-033"));
 });
 
+Deno.test("no folder between a launch and its project's root becomes the root", async () => {
+  await using project = await agentProject(manifest({}));
+  const capsuleFile = "capsules/a/agent.yaml";
+  await project.write(capsuleFile, JSON.stringify(capsule({ capabilities: { shell: { allow: ["sh", "mv"] } } })));
+  await Deno.mkdir(`${project.project}/src/app`, { recursive: true });
+  const options = {
+    cwd: `${project.project}/src/app`,
+    args: ["--manifest", `${project.project}/${capsuleFile}`],
+    workdir: project.project,
+  };
+  const folders = ["src", "src/app", "capsules", "capsules/a"];
+  const attempts = [...folders.map((folder) => `echo x > ${folder}/murmur.yaml`), "mv src old", "mv capsules old"];
+  const run = await project.run({
+    ...options,
+    task: {
+      turns: [{ calls: attempts.map((command) => ({ name: "sh", input: { command } })) }, { show: "results" }],
+    },
+  });
+  assert.equal(run.status, 0, run.stderr);
+  for (const { text } of shownResults(run)) assert.doesNotMatch(text, /\nExit code: 0\n/);
+  for (const folder of folders) await assert.rejects(Deno.lstat(`${project.project}/${folder}/murmur.yaml`));
+  // What it would have been good for: from then on a file of its making is read.
+  await project.write("capsules/murmur.yaml", "x");
+  await project.write("capsules/.env", "no assignment");
+  const next = await project.run({ ...options, task: "x" });
+  assert.match(next.stderr, /^error\[E-IO-003\]: [^\n]*\/capsules\/\.env/m);
+});
+
 Deno.test("a trusted name that is a link can't be held: it is told, and caps the class", async () => {
   await using project = await agentProject(manifest({ capabilities: { shell: { allow: ["sh"] } } }));
   await project.write("prompts/main.md", PROMPT);

@@ -205,6 +205,30 @@ static long has_bits(const char *path, unsigned bits) {
   unlink(path);
   return found != 0 ? -1 : (made.st_mode & bits) != 0 ? 0 : refused(EINVAL);
 }
+/* Whoever opens it from then on waits. */
+static long lease(const char *path, int kind) {
+  int fd = open(path, O_RDONLY);
+  return fd < 0 ? -1 : fcntl(fd, F_SETLEASE, kind);
+}
+static long lease_readable(void) { return lease(in(work, "readable"), F_RDLCK); }
+static long lease_alone(void) { return lease(in(work, "readable"), F_WRLCK); }
+static long lease_directory(void) {
+  struct {
+    uint32_t flags;
+    uint16_t type, padding;
+  } wanted = {0, F_RDLCK, 0};
+  int fd = open(work, O_RDONLY | O_DIRECTORY);
+  /* A kernel without it says so: other than the filter does. */
+  return fd < 0 || (fcntl(fd, 1040, &wanted) != 0 && errno == EACCES) ? -1 : 0;
+}
+/* Room behind the end of a file, which its size tells nothing of. */
+static long room_beyond_size(void) {
+  int fd = open(in(work, "room"), O_WRONLY | O_CREAT, 0600);
+  long result = fallocate(fd, 1, 0, 1 << 20);
+  int error = errno;
+  unlink(in(work, "room"));
+  return result < 0 ? refused(error) : 0;
+}
 static const char *own_file(const char *name) {
   const char *path = in(work, name);
   int fd = open(path, O_WRONLY | O_CREAT, 0755);
@@ -693,7 +717,8 @@ static const struct {
     ATTEMPT(connect_abstract), ATTEMPT(connect_loopback), ATTEMPT(send_datagram), ATTEMPT(loopback_down),
     ATTEMPT(rename_exchange), ATTEMPT(unnamed_outside), ATTEMPT(unnamed_linked), ATTEMPT(chown_by_path),
     ATTEMPT(chmod_by_path), ATTEMPT(access_list), ATTEMPT(xattr_at), ATTEMPT(descriptor_of_other),
-    ATTEMPT(folder_of_other), ATTEMPT(spare_other), ATTEMPT(setuid_chmod), ATTEMPT(setgid_fchmod),
+    ATTEMPT(folder_of_other), ATTEMPT(spare_other), ATTEMPT(lease_readable), ATTEMPT(lease_alone),
+    ATTEMPT(lease_directory), ATTEMPT(room_beyond_size), ATTEMPT(setuid_chmod), ATTEMPT(setgid_fchmod),
     ATTEMPT(setuid_fchmodat), ATTEMPT(setuid_fchmodat2), ATTEMPT(setuid_open), ATTEMPT(setuid_openat2),
     ATTEMPT(setuid_mknod), ATTEMPT(setuid_unnamed), ATTEMPT(file_capability), ATTEMPT(write_terminal),
     ATTEMPT(use_device), ATTEMPT(kernel_messages), ATTEMPT(virtual_machine), ATTEMPT(tunnel),

@@ -145,6 +145,11 @@ export const ATTEMPTS: Readonly<Record<string, readonly [Control, ...Wall[]]>> =
   descriptor_of_other: ["open", "landlock", "root", "pids"],
   folder_of_other: ["open", "landlock", "root", "pids"],
   spare_other: ["open", "landlock", "mounts", "root"],
+  lease_readable: ["open", "filter"],
+  lease_alone: ["open", "filter"],
+  // The same for a directory, where the kernel has it.
+  lease_directory: ["open", "filter"],
+  room_beyond_size: ["open", "filter"],
   setuid_chmod: ["open", "filter"],
   setgid_fchmod: ["open", "filter"],
   setuid_fchmodat: ["open", "filter"],

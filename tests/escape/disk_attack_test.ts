@@ -27,6 +27,9 @@ const ATTACKS: Readonly<Record<string, string>> = {
   "into its home and its temporary folder": `head -c ${MANY / 2} /dev/zero > "$HOME/big"; head -c ${
     MANY / 2
   } /dev/zero > /tmp/big; ${WAIT}`,
+  "into files of a byte each": `mkdir d; cd d; i=0; while [ $i -lt ${
+    MANY / 10_000
+  } ]; do echo > $i; i=$((i+1)); done; ${WAIT}`,
   "into its output": `head -c ${MANY} /dev/zero; ${WAIT}`,
 };
 
