@@ -31,6 +31,7 @@ import {
   LOCK,
   O,
   RENAME_NOREPLACE,
+  SEEK,
 } from "./libc.ts";
 import { RootedError } from "./rooted_error.ts";
 import { type TrustedFiles, TrustGuard } from "./trusted_files.ts";
@@ -104,8 +105,24 @@ const MAX_LINKS = 40;
 /** Bytes taken by one read of a whole file. */
 const READ_STEP = 65_536;
 
-/** How deep a tree may be to be removed or made at once. */
+/** How deep a tree may be to be made at once, or removed where files are trusted. */
 const MAX_DEPTH = 1_024;
+
+/** How deep a removal goes down before it moves what lies deeper up: a descriptor is open for each level. */
+const MAX_DESCENT = 128;
+
+/** A tree that is being removed. */
+interface Removal {
+  /** Where entries are read, a block at a time. */
+  readonly buffer: Uint8Array<ArrayBuffer>;
+  /** The tree itself, opened; -1 before. */
+  top: number;
+  /** Directories that were moved up into it so far. */
+  moved: number;
+}
+
+/** A directory cannot be moved there: there is a file, or a directory that is not empty. */
+const NAME_IS_TAKEN: ReadonlySet<number> = new Set([ERRNO.ENOTDIR, ERRNO.EEXIST, ERRNO.ENOTEMPTY]);
 
 /** Milliseconds of removing before other work gets its turn. */
 const SLICE_MS = 8;
@@ -500,8 +517,8 @@ export class RootedDir implements Disposable {
   }
 
   /**
-   * Removes a file, a link itself, or a directory with all that is in it, directories that their owner closed included.
-   * Nothing there is no error.
+   * Removes a file, a link itself, or a directory with all that is in it, directories that their owner closed included,
+   * however deep they lie. Nothing there is no error.
    */
   removeAll(path: string): void {
     const removal = this.#removal(path);
@@ -531,13 +548,13 @@ export class RootedDir implements Disposable {
     }
     try {
       if (isDots(place.name)) throw new RootedError("invalid", operation, path, "it can't be removed by this name");
-      yield* this.#removeTree(place, path, 0);
+      yield* this.#removeTree(place, path, 0, { buffer: new Uint8Array(32_768), top: -1, moved: 0 });
     } finally {
       this.#leave(place);
     }
   }
 
-  *#removeTree(place: Place, path: string, depth: number): Generator<void, void> {
+  *#removeTree(place: Place, path: string, depth: number, removal: Removal): Generator<void, void> {
     const c = this.#c;
     const operation = "remove";
     const done = (result: number) => {
@@ -551,20 +568,34 @@ export class RootedDir implements Disposable {
     const OPENED = 0o700;
     // Its owner closed it, by its mode: nothing in it could be removed.
     if ((stat.mode & OPENED) !== OPENED) this.#openUp(place, OPENED);
+    // Below another directory it would be judged as another file.
+    if (depth === MAX_DESCENT && this.#guard === null) return done(this.#moveUp(place, removal));
     const fd = c.openat(place.dir, place.bytes, O.RDONLY | O.DIRECTORY | O.NOFOLLOW);
     if (fd < 0) return done(fd);
+    if (depth === 0) removal.top = fd;
+    let moved = 0;
     try {
       // Names are bytes here: one that is not UTF-8 must go as well. A block at a time, since removing moves the rest.
-      const buffer = new Uint8Array(32_768);
       for (;;) {
-        const block = c.getdents(fd, buffer);
+        const block = c.getdents(fd, removal.buffer);
         if (typeof block === "number") throw RootedError.fromResult(block, operation, path);
-        if (block.length === 0) break;
+        if (block.length === 0) {
+          if (depth > 0 || moved === removal.moved) break;
+          // What was moved up meanwhile may stand behind or before this.
+          moved = removal.moved;
+          c.lseek(fd, 0, SEEK.SET);
+          continue;
+        }
         for (const entry of block) {
           const bytes = new Uint8Array(entry.name.length + 1);
           bytes.set(entry.name);
           const name = new TextDecoder().decode(entry.name);
-          yield* this.#removeTree({ dir: fd, owned: false, name, bytes, slash: false }, `${path}/${name}`, depth + 1);
+          yield* this.#removeTree(
+            { dir: fd, owned: false, name, bytes, slash: false },
+            `${path}/${name}`,
+            depth + 1,
+            removal,
+          );
           yield;
         }
       }
@@ -572,6 +603,16 @@ export class RootedDir implements Disposable {
       c.close(fd);
     }
     done(c.unlinkat(place.dir, place.bytes, AT_REMOVEDIR));
+  }
+
+  /** Moves a directory into the tree it lies deep in. */
+  #moveUp(place: Place, removal: Removal): number {
+    for (;;) {
+      const name = cString(`moved-${++removal.moved}`)!;
+      const result = this.#c.renameat2(place.dir, place.bytes, removal.top, name, 0);
+      // An empty directory of that name is replaced: it would have gone too.
+      if (!NAME_IS_TAKEN.has(-result)) return result;
+    }
   }
 
   /** Changes the mode of a directory that is about to be removed. One of another owner stays, and then tells so itself. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type BeneathResolver, KernelResolver, WalkResolver } from "./beneath.ts";
-import { cString, libc, O } from "./libc.ts";
+import { AT_FDCWD, cString, libc, O } from "./libc.ts";
 import { RootedDir, sameFile } from "./rooted_dir.ts";
 import { RootedError, type RootedErrorKind } from "./rooted_error.ts";
 
@@ -302,6 +302,30 @@ eachWay("removing a tree does not go through links", ({ dir, resolver }) => {
   root.removeAll("root");
   assert.equal(text(root, "outside/secret"), "outside");
   assert.deepEqual(root.readDir().map((entry) => entry.name), ["outside"]);
+});
+
+eachWay("a tree is removed however deep it is, with what bears the names it is moved under", ({ dir, resolver }) => {
+  const DEPTH = 3_000;
+  const c = libc();
+  Deno.mkdirSync(`${dir}/deep`);
+  Deno.writeTextFileSync(`${dir}/deep/moved-1`, "");
+  Deno.mkdirSync(`${dir}/deep/moved-2/full`, { recursive: true });
+  Deno.mkdirSync(`${dir}/deep/moved-3`);
+  const name = cString("d")!;
+  let at = c.openat(AT_FDCWD, cString(`${dir}/deep`)!, O.PATH | O.DIRECTORY);
+  for (let depth = 0; depth < DEPTH; depth++) {
+    // The owner closed one of them, and a file stands beside each.
+    assert.equal(c.mkdirat(at, name, 0o700), 0);
+    c.close(c.openat(at, cString("f")!, O.WRONLY | O.CREAT, 0o600));
+    const below = c.openat(at, name, O.PATH | O.DIRECTORY);
+    c.close(at);
+    at = below;
+    if (depth % 100 === 27) assert.equal(c.chmodPath(at, 0o500), 0);
+  }
+  c.close(at);
+  using root = RootedDir.open(dir, { resolver });
+  root.removeAll("deep");
+  assert.deepEqual(root.readDir(), []);
 });
 
 eachWay("fifos, sockets and devices are refused at once", async ({ dir, resolver }) => {

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { AT_FDCWD, cString, libc, O } from "../base/libc.ts";
+import { pathExists } from "../base/path_exists.ts";
 import { murmurHomeAt, recordsGroup } from "../base/murmur_home.ts";
 import { writeRunningRecord } from "../base/write_running_record.ts";
 import { testContext, withTempDir } from "../tests/support/cli_context.ts";
@@ -80,6 +82,28 @@ Deno.test("several addresses; one that is refused keeps all", () =>
       `removed: ${sessionIdAt(NOW, 3)}\nremoved: ${sessionIdAt(NOW, 1)}\n`,
     );
     assert.deepEqual([...Deno.readDirSync(group)].map(({ name }) => name), [sessionIdAt(NOW, 2)]);
+  }));
+
+Deno.test("folders that a command closed, or nested past what a path can name, do not keep the records", () =>
+  withHome(async (home, rm) => {
+    const c = libc();
+    const name = cString("d".repeat(200))!;
+    const records = await recordSession(home, `${home}/workdir`, sessionIdAt(NOW, 1));
+    for (const folder of ["tmp", "home"]) {
+      await Deno.mkdir(`${records}/${folder}/closed/below`, { recursive: true });
+      await Deno.chmod(`${records}/${folder}/closed`, 0);
+      let at = c.openat(AT_FDCWD, cString(`${records}/${folder}`)!, O.PATH | O.DIRECTORY);
+      for (let depth = 0; depth < 30; depth++) {
+        assert.equal(c.mkdirat(at, name, 0o700), 0);
+        const below = c.openat(at, name, O.PATH | O.DIRECTORY);
+        c.close(at);
+        at = below;
+      }
+      c.close(at);
+    }
+    const { status, out, err } = await rm(sessionIdAt(NOW, 1));
+    assert.deepEqual([status, out, err], [0, `removed: ${sessionIdAt(NOW, 1)}\n`, ""]);
+    assert.ok(!await pathExists(records));
   }));
 
 Deno.test("a running session, one that cannot be told from it, or one with a running descendant stays", () =>

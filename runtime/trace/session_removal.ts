@@ -20,22 +20,31 @@ export async function sessionTree(home: MurmurHome, session: RecordedSession): P
   return [...tree, session];
 }
 
+/** Folders of a records directory that commands may write. */
+const COMMANDS_FOLDERS: ReadonlySet<string> = new Set(["home", "tmp"]);
+
 /**
  * Sessions of other launches whose records lie in this one's: a launch whose work folder is that session's own, or below it,
  * has its group there. They are none of its records.
  */
 export async function foreignSessions(session: RecordedSession): Promise<RecordedSession[]> {
   const found: RecordedSession[] = [];
-  const look = async (directory: string, skip: string | null) => {
-    for await (const { name, isDirectory } of Deno.readDir(directory)) {
-      // Work folders of delegated children; their records lie elsewhere.
-      if (!isDirectory || name === skip) continue;
-      if (isId("ses", name)) found.push({ id: name, directory: `${directory}/${name}` });
-      else await look(`${directory}/${name}`, null);
+  const look = async (directory: string, isCommands: boolean) => {
+    const isTop = directory === session.directory;
+    try {
+      for await (const { name, isDirectory } of Deno.readDir(directory)) {
+        // Work folders of delegated children; their records lie elsewhere.
+        if (!isDirectory || (isTop && name === "children")) continue;
+        if (isId("ses", name)) found.push({ id: name, directory: `${directory}/${name}` });
+        else await look(`${directory}/${name}`, isCommands || (isTop && COMMANDS_FOLDERS.has(name)));
+      }
+    } catch (cause) {
+      // A command closed it, or nested folders past what a path can name: no launch was there.
+      if (!isCommands) throw cause;
     }
   };
   try {
-    await look(session.directory, "children");
+    await look(session.directory, false);
   } catch (cause) {
     if (!(cause instanceof Deno.errors.NotFound)) throw ioError(`list ${session.directory}`, cause);
   }
