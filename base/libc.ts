@@ -225,20 +225,20 @@ const SYMBOLS = {
 
 type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
-/** Each symbol is opened on its first use: opening all takes tens of milliseconds, and most programs need a few. */
+/**
+ * Each symbol is opened on its first use: opening all takes tens of milliseconds, and most programs need a few. The first
+ * call puts the symbol in its own place, so that later ones find a plain property.
+ */
 function symbolsOf(library: string): Symbols {
-  const symbols = {};
+  const symbols: Record<string, (...args: never[]) => unknown> = {};
   for (const name of Object.keys(SYMBOLS) as (keyof typeof SYMBOLS)[]) {
-    Object.defineProperty(symbols, name, {
-      configurable: true,
-      get() {
-        const value = Deno.dlopen(library, { [name]: SYMBOLS[name] }).symbols[name];
-        Object.defineProperty(symbols, name, { value });
-        return value;
-      },
-    });
+    symbols[name] = (...args) => {
+      const opened = Deno.dlopen(library, { [name]: SYMBOLS[name] }).symbols[name] as (...args: never[]) => unknown;
+      symbols[name] = opened;
+      return opened(...args);
+    };
   }
-  return symbols as Symbols;
+  return symbols as unknown as Symbols;
 }
 
 // Kernel call numbers; the calls newer than both machines have one number on each.
@@ -284,6 +284,7 @@ const SYS = {
   renameat2: ARM ? 276 : 316,
   copy_file_range: ARM ? 285 : 326,
   statx: ARM ? 291 : 332,
+  fstatfs: ARM ? 44 : 138,
   pidfd_open: 434,
   close_range: 436,
   openat2: 437,
@@ -356,6 +357,17 @@ export class Libc {
   /** `statx` of an absolute path into a buffer of {@linkcode STATX_BYTES} bytes, as the kernel lays it out. */
   statxInto(path: CString, flags: number, buffer: Uint8Array<ArrayBuffer>): number {
     return this.#result(this.#c.callNBNNB(SYS.statx, AT_FDCWD, path, flags, STATX_BASIC_STATS, buffer));
+  }
+
+  /** `statx` of an open descriptor, as {@linkcode statxInto}. */
+  fstatInto(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
+    return this.#result(this.#c.callNBNNB(SYS.statx, fd, EMPTY, AT_EMPTY_PATH, STATX_BASIC_STATS, buffer));
+  }
+
+  /** The number by which `statfs` tells the kind of file system an open descriptor is of, or an error number. */
+  fileSystem(fd: number): number {
+    const result = this.#result(this.#c.callNB(SYS.fstatfs, fd, this.#statBuffer, 0, 0));
+    return result < 0 ? result : this.#statView.getUint32(0, true);
   }
 
   /** `statx` of an open descriptor. */

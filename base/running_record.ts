@@ -36,14 +36,16 @@ export interface RunningRecord {
   readonly formation_lifeline?: boolean;
   readonly formation_launcher?: { readonly pid: number; readonly process_start: string };
   readonly spawned_by?: string;
+  /** The process once more, as the kernel counts them (`process_instance.ts`). */
+  readonly process_instance?: string;
 }
 
 /** A record of an older build: all there but `records_dir`. */
 export type OlderRunningRecord = Omit<RunningRecord, "records_dir">;
 
-type Check = (value: unknown) => boolean;
-const isText: Check = (value) => typeof value === "string";
-const isFlag: Check = (value) => typeof value === "boolean";
+/** What a value has to be: of a type by its name, or whatever a function says. */
+type Check = "string" | "boolean" | ((value: unknown) => boolean);
+const isText = (value: unknown) => typeof value === "string";
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -56,29 +58,30 @@ const REQUIRED: { readonly [K in keyof OlderRunningRecord as undefined extends R
     session_id: (value) => typeof value === "string" && /^[A-Za-z0-9_.-]+$/.test(value),
     url: (value) => value === null || typeof value === "string",
     pid: Number.isSafeInteger,
-    process_start: isText,
-    capsule_name: isText,
-    capsule_version: isText,
-    workdir: isText,
-    outlives_launcher: isFlag,
-    started_at: isText,
+    process_start: "string",
+    capsule_name: "string",
+    capsule_version: "string",
+    workdir: "string",
+    outlives_launcher: "boolean",
+    started_at: "string",
   };
 const OPTIONAL: { readonly [K in keyof RunningRecord as undefined extends RunningRecord[K] ? K : never]-?: Check } = {
-  bound_address: isText,
-  door_token: isText,
+  bound_address: "string",
+  door_token: "string",
   credentials: (value) => isObject(value) && Object.values(value).every(isText),
   formation_id: (value) => typeof value === "string" && isId("frm", value),
-  formation_member: isText,
-  formation_entry: isFlag,
-  formation_lifeline: isFlag,
+  formation_member: "string",
+  formation_entry: "boolean",
+  formation_lifeline: "boolean",
   formation_launcher: (value) => isObject(value) && Number.isSafeInteger(value.pid) && isText(value.process_start),
-  spawned_by: isText,
+  spawned_by: "string",
+  process_instance: "string",
 };
-// Lists side by side: taking pairs apart is half of what reading a thousand records takes.
+/** The table by key, with what the record of an older build may lack. */
+const CHECKS: ReadonlyMap<string, Check> = new Map(
+  Object.entries({ ...REQUIRED, records_dir: "string" as const, ...OPTIONAL }),
+);
 const REQUIRED_KEYS = Object.keys(REQUIRED);
-const REQUIRED_CHECKS = Object.values(REQUIRED);
-const OPTIONAL_KEYS = Object.keys(OPTIONAL);
-const OPTIONAL_CHECKS = Object.values(OPTIONAL);
 
 /** What a file of the directory holds. */
 export type ParsedRunningRecord =
@@ -95,27 +98,23 @@ export function parseRunningRecord(text: string): ParsedRunningRecord {
     return { kind: "unreadable" };
   }
   if (!isObject(value)) return { kind: "unreadable" };
-  const known: Record<string, unknown> = {};
-  // What is not written reads as undefined, which no check takes.
-  for (let index = 0; index < REQUIRED_KEYS.length; index++) {
-    const key = REQUIRED_KEYS[index]!;
-    const written = value[key];
-    if (!REQUIRED_CHECKS[index]!(written)) return { kind: "unreadable" };
-    known[key] = written;
+  let record = value;
+  // Through what is written, not the table: taking a thousand records apart is part of what the daemon's start takes.
+  for (const key in value) {
+    const check = CHECKS.get(key);
+    if (check === undefined) record = withoutUnknown(value);
+    else if (typeof check === "string" ? typeof value[key] !== check : !check(value[key])) {
+      return { kind: "unreadable" };
+    }
   }
-  const older = !Object.hasOwn(value, "records_dir");
-  if (!older && !isText(value.records_dir)) return { kind: "unreadable" };
-  if (!older) known.records_dir = value.records_dir;
-  for (let index = 0; index < OPTIONAL_KEYS.length; index++) {
-    const key = OPTIONAL_KEYS[index]!;
-    const written = value[key];
-    if (written === undefined) continue;
-    if (!OPTIONAL_CHECKS[index]!(written)) return { kind: "unreadable" };
-    known[key] = written;
-  }
-  return older
-    ? { kind: "older", record: known as unknown as OlderRunningRecord }
-    : { kind: "record", record: known as unknown as RunningRecord };
+  for (const key of REQUIRED_KEYS) if (record[key] === undefined) return { kind: "unreadable" };
+  return record.records_dir === undefined
+    ? { kind: "older", record: record as unknown as OlderRunningRecord }
+    : { kind: "record", record: record as unknown as RunningRecord };
+}
+
+function withoutUnknown(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([key]) => CHECKS.has(key)));
 }
 
 /** A record's text: pretty-printed, empty `credentials` and false flags left out. */
@@ -130,7 +129,7 @@ export function formatRunningRecord(record: RunningRecord): string {
   return `${JSON.stringify(kept, null, 2)}\n`;
 }
 
-/** Everything the directory holds, newest session first. */
+/** Everything the directory holds. */
 export interface RunningDirectory {
   readonly records: readonly RunningRecord[];
   readonly older: readonly OlderRunningRecord[];
@@ -145,16 +144,27 @@ export interface RunningDirectory {
 /** Largest record, in bytes. What is longer was written by nobody who writes records. */
 export const MAX_RECORD_BYTES = 1 << 20;
 
-/**
- * Reads the text of a file that may be a record.
- *
- * @returns `null` for what is longer than {@linkcode MAX_RECORD_BYTES}.
- * @throws {Deno.errors.NotFound} When it is not there; anything else when it cannot be read.
- */
-export type RecordReader = (path: string) => string | null;
+/** A file that is there no more: its session has just ended. */
+export const ABSENT = Symbol("absent");
+/** A file that cannot be read: what it holds is not known. */
+export const UNOPENED = Symbol("unopened");
 
-function readByDeno(path: string): string | null {
-  return Deno.lstatSync(path).size <= MAX_RECORD_BYTES ? Deno.readTextFileSync(path) : null;
+/**
+ * Reads files of the directory that may be records, in their order. `null` stands for one that is longer than
+ * {@linkcode MAX_RECORD_BYTES}.
+ */
+export type RecordReader = (names: readonly string[]) => readonly (string | null | typeof ABSENT | typeof UNOPENED)[];
+
+function readByDeno(dir: string): RecordReader {
+  return (names) =>
+    names.map((name) => {
+      const path = `${dir}/${name}`;
+      try {
+        return Deno.lstatSync(path).size <= MAX_RECORD_BYTES ? Deno.readTextFileSync(path) : null;
+      } catch (error) {
+        return error instanceof Deno.errors.NotFound ? ABSENT : UNOPENED;
+      }
+    });
 }
 
 /** End of the name of a session's control token. */
@@ -175,22 +185,26 @@ export function holdRunningDirectory(dir: string): void {
   if ((mode! & 0o777) !== 0o700) Deno.chmodSync(dir, 0o700);
 }
 
-function read(dir: string, readText: RecordReader): RunningDirectory {
+function read(dir: string, readTexts: RecordReader): RunningDirectory {
   const records: RunningRecord[] = [];
   const older: OlderRunningRecord[] = [];
   const unreadable: string[] = [];
   const unopened: string[] = [];
   const controlTokens = new Set<string>();
+  const names: string[] = [];
   for (const { name, isFile } of Deno.readDirSync(dir)) {
     if (name.endsWith(CONTROL_SUFFIX)) controlTokens.add(name.slice(0, -CONTROL_SUFFIX.length));
     if (!name.endsWith(".json")) continue;
-    let text: string | null = null;
-    try {
-      // A link is no record, and a pipe would be waited for.
-      if (isFile) text = readText(`${dir}/${name}`);
-    } catch (error) {
-      // When it is not there, its session has just ended.
-      if (!(error instanceof Deno.errors.NotFound)) unopened.push(name);
+    // A link is no record, and a pipe would be waited for.
+    (isFile ? names : unreadable).push(name);
+  }
+  const texts = readTexts(names);
+  for (let index = 0; index < names.length; index++) {
+    const name = names[index]!;
+    const text = texts[index]!;
+    if (text === ABSENT) continue;
+    if (text === UNOPENED) {
+      unopened.push(name);
       continue;
     }
     const parsed: ParsedRunningRecord = text === null ? { kind: "unreadable" } : parseRunningRecord(text);
@@ -199,22 +213,31 @@ function read(dir: string, readText: RecordReader): RunningDirectory {
     else if (parsed.kind === "record") records.push(parsed.record);
     else older.push(parsed.record);
   }
+  return { records, older, unreadable, unopened, controlTokens };
+}
+
+/** The newest session first. */
+function ordered({ records, older, unreadable, ...rest }: RunningDirectory): RunningDirectory {
   const descending = (a: { session_id: string }, b: { session_id: string }) =>
     a.session_id < b.session_id ? 1 : a.session_id > b.session_id ? -1 : 0;
-  records.sort(descending);
-  older.sort(descending);
-  return { records, older, unreadable: unreadable.sort(), unopened, controlTokens };
+  return {
+    ...rest,
+    records: records.toSorted(descending),
+    older: older.toSorted(descending),
+    unreadable: unreadable.toSorted(),
+  };
 }
 
 /**
- * Reads the directory for a command: makes it when it is missing, holds it at 0700, removes files that are no records.
+ * Reads the directory for a command, the newest session first: makes it when it is missing, holds it at 0700, removes files
+ * that are no records.
  *
  * @throws {MurError} `E-RUN-028` when it can't be made, changed or listed; then nothing was removed.
  */
 export function readRunningDirectory(dir: string): RunningDirectory {
   try {
     holdRunningDirectory(dir);
-    const found = read(dir, readByDeno);
+    const found = ordered(read(dir, readByDeno(dir)));
     for (const name of found.unreadable) {
       try {
         Deno.removeSync(`${dir}/${name}`);
@@ -232,14 +255,23 @@ export function readRunningDirectory(dir: string): RunningDirectory {
 }
 
 /**
- * Reads the directory and changes nothing, as the spawn daemon does. A missing directory holds nothing.
+ * Reads the directory, the newest session first, and changes nothing. A missing directory holds nothing.
  *
- * @param readText How records are read; as Deno does it, which needs nothing opened before.
  * @throws {MurError} `E-RUN-028` when it can't be listed.
  */
-export function peekRunningDirectory(dir: string, readText: RecordReader = readByDeno): RunningDirectory {
+export function peekRunningDirectory(dir: string): RunningDirectory {
+  return ordered(surveyRunningDirectory(dir, readByDeno(dir)));
+}
+
+/**
+ * The same in no order, as the spawn daemon does for its count.
+ *
+ * @param readTexts How files are read.
+ * @throws {MurError} `E-RUN-028` when it can't be listed.
+ */
+export function surveyRunningDirectory(dir: string, readTexts: RecordReader): RunningDirectory {
   try {
-    return read(dir, readText);
+    return read(dir, readTexts);
   } catch (cause) {
     if (cause instanceof Deno.errors.NotFound) {
       return { records: [], older: [], unreadable: [], unopened: [], controlTokens: new Set() };

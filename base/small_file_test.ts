@@ -4,29 +4,48 @@ import { SmallFileReader } from "./small_file.ts";
 
 Deno.test("files are read whole up to their bound, whatever they are called", async () => {
   const dir = await Deno.makeTempDir();
-  const reader = new SmallFileReader(libc(), 100_000);
+  using reader = new SmallFileReader(libc(), dir, 100_000);
   for (const size of [0, 1, 8_191, 8_192, 8_193, 65_536, 100_000]) {
     const text = "é".repeat(size / 2) + "x".repeat(size % 2);
     await Deno.writeTextFile(`${dir}/ü ${size}`, text);
-    assert.equal(reader.read(`${dir}/ü ${size}`), text);
+    assert.equal(reader.read(`ü ${size}`), text);
   }
   await Deno.writeTextFile(`${dir}/long`, "x".repeat(100_001));
-  assert.equal(reader.read(`${dir}/long`), -ERRNO.EFBIG);
-  assert.match(String(reader.read(`/proc/${Deno.pid}/stat`)), /^\d+ \(/);
+  assert.equal(reader.read("long"), -ERRNO.EFBIG);
+  using processes = new SmallFileReader(libc(), "/proc", 4_096);
+  assert.match(String(processes.read(`${Deno.pid}/stat`)), /^\d+ \(/);
   await Deno.remove(dir, { recursive: true });
 });
 
 Deno.test("what is no file gives nothing, and nobody is waited for", async () => {
   const dir = await Deno.makeTempDir();
-  const reader = new SmallFileReader(libc(), 1_000);
+  using reader = new SmallFileReader(libc(), dir, 1_000);
   await Deno.writeTextFile(`${dir}/file`, "x");
   await Deno.symlink(`${dir}/file`, `${dir}/link`);
   assert.ok((await new Deno.Command("mkfifo", { args: [`${dir}/pipe`] }).output()).success);
   assert.deepEqual(
-    ["link", "pipe", ".", "absent", "a\0", "x".repeat(300), "x/".repeat(2_000)].map((name) =>
-      reader.read(`${dir}/${name}`)
-    ),
+    ["link", "pipe", ".", "absent", "a\0", "x".repeat(300), "x/".repeat(2_000)].map((name) => reader.read(name)),
     [-ERRNO.ELOOP, "", -ERRNO.EISDIR, -ERRNO.ENOENT, ...new Array(3).fill(-ERRNO.ENAMETOOLONG)],
   );
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("files of a directory that cannot be opened are told why, and one that was moved is still read", async () => {
+  const dir = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${dir}/file`, "x");
+  for (
+    const [path, errno] of [[`${dir}/absent`, ERRNO.ENOENT], [`${dir}/file`, ERRNO.ENOTDIR], [
+      "a\0",
+      ERRNO.ENOENT,
+    ]] as const
+  ) {
+    using reader = new SmallFileReader(libc(), path, 100);
+    assert.equal(reader.read("file"), -errno);
+  }
+  await Deno.mkdir(`${dir}/old`);
+  await Deno.writeTextFile(`${dir}/old/file`, "moved");
+  using reader = new SmallFileReader(libc(), `${dir}/old`, 100);
+  await Deno.rename(`${dir}/old`, `${dir}/new`);
+  assert.equal(reader.read("file"), "moved");
   await Deno.remove(dir, { recursive: true });
 });

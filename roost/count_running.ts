@@ -4,14 +4,16 @@
  *
  * @module
  */
-import { MurError } from "../base/errors.ts";
 import { ERRNO, type Libc } from "../base/libc.ts";
 import { hasEnded, parseProcessStat, readProcess } from "../base/process_identity.ts";
+import { runningInstances } from "../base/process_instance.ts";
 import {
+  ABSENT,
   MAX_RECORD_BYTES,
-  peekRunningDirectory,
   type RecordReader,
   type RunningRecord,
+  surveyRunningDirectory,
+  UNOPENED,
 } from "../base/running_record.ts";
 import { SmallFileReader } from "../base/small_file.ts";
 
@@ -40,11 +42,13 @@ const MAX_STAT_BYTES = 4_096;
  * @throws {MurError} `E-RUN-028` when the directory cannot be listed; its cause is the system's.
  */
 export function countRunning(dir: string, c: Libc): StartCount {
-  const { records, older, ...others } = peekRunningDirectory(dir, readerOf(c));
+  using reader = new SmallFileReader(c, dir, MAX_RECORD_BYTES);
+  const { records, older, ...others } = surveyRunningDirectory(dir, recordsOf(reader));
   const unreadable = older.length + others.unreadable.length + others.unopened.length;
-  const stats = new SmallFileReader(c, MAX_STAT_BYTES);
-  const found = records.filter(({ pid, process_start }) =>
-    isThatProcess(stats.read(`/proc/${pid}/stat`), process_start) ||
+  const running = runningInstances(c, records);
+  using stats = new SmallFileReader(c, "/proc", MAX_STAT_BYTES);
+  const found = records.filter(({ pid, process_start }, index) =>
+    running[index] || isThatProcess(stats.read(`${pid}/stat`), process_start) ||
     // Why it is another one, or seems to be, takes a closer look.
     readProcess(pid, process_start).state !== "gone"
   );
@@ -56,15 +60,12 @@ export function countRunning(dir: string, c: Libc): StartCount {
   };
 }
 
-function readerOf(c: Libc): RecordReader {
-  const reader = new SmallFileReader(c, MAX_RECORD_BYTES);
-  return (path) => {
-    const text = reader.read(path);
-    if (typeof text === "string") return text;
-    if (text === -ERRNO.EFBIG) return null;
-    const reason = `${c.errorText(-text)} (os error ${-text})`;
-    throw text === -ERRNO.ENOENT ? new Deno.errors.NotFound(reason) : new MurError("E-IO-003", `${path}: ${reason}`);
-  };
+function recordsOf(reader: SmallFileReader): RecordReader {
+  return (names) =>
+    reader.readAll(names).map((text) => {
+      if (typeof text === "string") return text;
+      return text === -ERRNO.EFBIG ? null : text === -ERRNO.ENOENT ? ABSENT : UNOPENED;
+    });
 }
 
 function isThatProcess(text: string | number, start: string): boolean {

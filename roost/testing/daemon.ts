@@ -7,16 +7,20 @@ import assert from "node:assert/strict";
 import { ArtifactStore } from "../../artifact/store.ts";
 import { writeZip } from "../../artifact/zip_writer.ts";
 import { newId } from "../../base/ids.ts";
-import { startToken } from "../../base/process_identity.ts";
 import { denoDirectory } from "../../base/program.ts";
 import type { RunningRecord } from "../../base/running_record.ts";
 import type { TimeBounds } from "../../base/time_bounds.ts";
-import { writeRunningRecord } from "../../base/write_running_record.ts";
+import { recordedProcess, writeRunningRecord } from "../../base/write_running_record.ts";
 
 const MAIN = new URL("../main.ts", import.meta.url).pathname;
 const WITH_BOUNDS = new URL("main_with_bounds.ts", import.meta.url).pathname;
 /** As the task of the daemon starts it. */
-const FLAGS = ["run", "--quiet", "-A", "--v8-flags=--max-semi-space-size=2,--single-threaded-gc"];
+const FLAGS = [
+  "run",
+  "--quiet",
+  "-A",
+  "--v8-flags=--max-semi-space-size=2,--single-threaded-gc",
+];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
 
 /** An answer of the daemon. */
@@ -261,8 +265,8 @@ export class RoostHome implements AsyncDisposable {
     writeRunningRecord(this.running, {
       session_id: id,
       url: null,
-      pid,
-      process_start: startToken(pid) ?? "",
+      // One that is changed is told by what was changed.
+      ...("process_start" in changes ? { pid, process_start: "" } : recordedProcess(pid)),
       capsule_name: "demo",
       capsule_version: "1.0.0",
       workdir: "/w",

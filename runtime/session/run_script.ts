@@ -5,10 +5,9 @@
  */
 import { createHttpClient } from "../../base/http_client.ts";
 import { formatWarning, MurError, reasonOf } from "../../base/errors.ts";
-import { ownStartToken } from "../../base/process_identity.ts";
 import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
-import { writeRunningRecord } from "../../base/write_running_record.ts";
+import { recordedProcess, writeRunningRecord } from "../../base/write_running_record.ts";
 import {
   ComponentFailure,
   type ComponentRuntime,
@@ -151,8 +150,7 @@ function recordRunning(staged: StagedSession, recordsDir: string, run: ScriptRun
     writeRunningRecord(options.home.running, {
       session_id: sessionId,
       url: null,
-      pid: Deno.pid,
-      process_start: ownStartToken(),
+      ...recordedProcess(),
       capsule_name: manifest.name,
       capsule_version: manifest.version,
       workdir,

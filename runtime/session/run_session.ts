@@ -8,13 +8,12 @@ import { writeAtomicallyIn } from "../../base/atomic_file.ts";
 import { createHttpClient, type HttpClient, loadHttpModules } from "../../base/http_client.ts";
 import { formatError, formatWarning, MurError, reasonOf, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
-import { ownStartToken } from "../../base/process_identity.ts";
 import { RootedDir } from "../../base/rooted_dir.ts";
 import { removeRunningRecord } from "../../base/running_record.ts";
 import { TrustedFiles } from "../../base/trusted_files.ts";
 import { VERSION } from "../../base/version.ts";
 import { confineHelper } from "../../sandbox/confine_helper.ts";
-import { writeRunningRecord } from "../../base/write_running_record.ts";
+import { recordedProcess, writeRunningRecord } from "../../base/write_running_record.ts";
 import { BootstrapLog } from "../agent/bootstrap_log.ts";
 import { a2aTaskContext, type LaunchContext, launchTaskContext } from "../agent/context_resolution.ts";
 import { ConversationRecord } from "../agent/conversation_record.ts";
@@ -951,8 +950,7 @@ class AgentSession {
       writeRunningRecord(options.home.running, {
         session_id: sessionId,
         url,
-        pid: Deno.pid,
-        process_start: ownStartToken(),
+        ...recordedProcess(),
         capsule_name: manifest.name,
         capsule_version: manifest.version,
         workdir: paths.workdir,

@@ -3,6 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
+import { processExists } from "../../base/process_identity.ts";
+import { recordedProcess } from "../../base/write_running_record.ts";
 import { VERSION } from "../../base/version.ts";
 import { derivedCeiling } from "../../roost/arguments.ts";
 import { idleProcess, roostCommand, RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
@@ -209,6 +211,41 @@ Deno.test("running capsules are counted by their processes, and nothing in their
       // It has ended.
     }
     await alive.status;
+  }
+});
+
+Deno.test("a process that the kernel counts otherwise is judged by its start, and one that has ended is not counted", async () => {
+  await using home = new RoostHome();
+  const alive = idleProcess();
+  // The shell forks a child that ends at once and then becomes a program that never asks for it.
+  const parent = new Deno.Command("sh", {
+    args: ["-c", "sleep 0.3 & echo $!; exec sleep 600"],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = parent.stdout.getReader();
+  try {
+    const zombie = Number(new TextDecoder().decode((await reader.read()).value));
+    home.record(newId("ses"), zombie);
+    while (processExists(zombie)) await new Promise((resolve) => setTimeout(resolve, 10));
+    const { process_start } = recordedProcess(alive.pid);
+    const others = ["", "0", "00000000-0000-0000-0000-000000000000:1"];
+    for (const process_instance of others) home.record(newId("ses"), alive.pid, { process_start, process_instance });
+    for (const process_instance of others) {
+      home.record(newId("ses"), alive.pid, { process_start: "1", process_instance });
+    }
+    await using daemon = await RoostDaemon.start([], { home: home.path });
+    assert.match(
+      daemon.startLines[0]!,
+      /: 3 live capsules .*\(7 records read in .*; 4 stale and 0 unreadable not counted\)$/,
+    );
+  } finally {
+    for (const child of [alive, parent]) {
+      child.kill("SIGKILL");
+      await child.status;
+    }
+    await reader.cancel();
   }
 });
 

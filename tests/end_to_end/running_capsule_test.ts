@@ -5,6 +5,7 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { recordedProcess } from "../../base/write_running_record.ts";
 import type { JsonObject } from "../../base/json_value.ts";
 import { main } from "../../cli/main.ts";
 import { type AgentProject, agentProject, capsule, toolEntry } from "../support/agent_project.ts";
@@ -57,6 +58,9 @@ function background(project: AgentProject, args: readonly string[]) {
 
 Deno.test("a session is listed, given a task, followed and stopped", () =>
   withSession(async (session, project) => {
+    const record = JSON.parse(await Deno.readTextFile(`${project.murmur}/running/${session.sessionId}.json`));
+    const { pid, process_start, process_instance } = record;
+    assert.deepEqual({ pid, process_start, ...(process_instance ? { process_instance } : {}) }, recordedProcess(pid));
     const listed = await project.mur(["ps"]);
     assert.equal(listed.status, 0);
     assert.match(
