@@ -102,10 +102,10 @@ export function parseRunningRecord(text: string): ParsedRunningRecord {
   // Through what is written, not the table: taking a thousand records apart is part of what the daemon's start takes.
   for (const key in value) {
     const check = CHECKS.get(key);
+    const written = value[key];
+    const type = typeof written;
     if (check === undefined) record = withoutUnknown(value);
-    else if (typeof check === "string" ? typeof value[key] !== check : !check(value[key])) {
-      return { kind: "unreadable" };
-    }
+    else if (typeof check === "string" ? type !== check : !check(written)) return { kind: "unreadable" };
   }
   for (const key of REQUIRED_KEYS) if (record[key] === undefined) return { kind: "unreadable" };
   return record.records_dir === undefined
