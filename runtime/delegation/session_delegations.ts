@@ -422,8 +422,8 @@ export class SessionDelegations implements HandedOffWork {
   #end(delegation: Delegation, cause: EndCause): void {
     const before = delegation.state;
     delegation.state = end(before, cause);
-    // One that does not hold its task yet is ended by its launch, whose signal is the task's.
-    if (before.phase === "running" && delegation.state.phase === "ending") void delegation.child.end();
+    // Also one whose launch still waits for its door: having reported, it may never answer there.
+    if (before.phase !== "ending" && delegation.state.phase === "ending") void delegation.child.end();
   }
 
   #settle(delegation: Delegation, exit: ChildExit): void {
