@@ -232,9 +232,9 @@ export class SessionDelegations implements HandedOffWork {
   async startStep(
     call: { readonly capsule: string; readonly version: string; readonly task: string },
     scope: Pick<CallScope, "taskId" | "contextId" | "signal">,
-  ): Promise<StepDelegation | { readonly reason: string }> {
+  ): Promise<StepDelegation | { readonly reason: string; readonly refused: boolean }> {
     const { result, delegation } = await this.#launch("step", call, scope);
-    if (result.status !== "started") return { reason: result.reason };
+    if (result.status !== "started") return { reason: result.reason, refused: result.status === "refused" };
     return {
       child: result.child,
       taskId: result.taskId,

@@ -550,7 +550,7 @@ Deno.test("a plan's step waits for its child itself: its line is its own, and it
   made.next = () => Promise.resolve({ status: "refused", reason: "no depth left" });
   assert.deepEqual(
     await made.delegations.startStep({ ...CALL, capsule: "local/worker" }, scope(TASK)),
-    { reason: "no depth left" },
+    { reason: "no depth left", refused: true },
   );
 });
 
