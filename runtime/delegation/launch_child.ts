@@ -157,6 +157,7 @@ function start(
     cwd: workdir,
     input: `${grant.approval}\n${snapshot === null ? "" : `${JSON.stringify(snapshot)}\n`}`,
     bounds: session.bounds,
+    nothingNew: session.hostTold,
     diagnostics: (line) => session.diagnostics(`[${bare}] ${line}`),
   });
 }

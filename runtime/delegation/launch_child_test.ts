@@ -109,6 +109,7 @@ async function parent(
     formationId: null,
     registration,
     bounds: BOUNDS,
+    hostTold: new Set(),
     diagnostics: () => {},
   };
   const notes = `${home.path}/notes`;

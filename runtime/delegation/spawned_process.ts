@@ -27,7 +27,9 @@ export interface SpawnedProcessOptions {
   /** Written to its standard input, which is closed behind it. */
   readonly input: string;
   readonly bounds: Pick<TimeBounds, "childStopGrace" | "childLastWords">;
-  /** Each line it writes to stderr. */
+  /** Lines on stderr that are neither kept nor told. */
+  readonly nothingNew: ReadonlySet<string>;
+  /** Each other line it writes to stderr. */
   readonly diagnostics: (line: string) => void;
 }
 
@@ -58,6 +60,7 @@ export class SpawnedProcess {
       first.resolve(line);
     });
     const errors = new OutputLines(MAX_LINE_CHARACTERS, (line) => {
+      if (options.nothingNew.has(line)) return;
       this.#tail.push(line);
       if (this.#tail.length > KEPT_LINES) this.#tail.shift();
       options.diagnostics(line);

@@ -12,6 +12,7 @@ function start(script: string, more: Partial<SpawnedProcessOptions> = {}): Spawn
     cwd: "/",
     input: "",
     bounds: { childStopGrace: 300, childLastWords: 300 },
+    nothingNew: new Set(["known"]),
     diagnostics: (line) => heard.push(line),
     ...more,
   });
@@ -67,6 +68,14 @@ Deno.test("its errors are told line by line, the last ones kept", async () => {
   assert.equal(tail.length, 20);
   assert.equal(tail[18], "line 50");
   assert.ok(tail[19]!.startsWith("no endyyy") && tail[19]!.length === 2_000);
+});
+
+Deno.test("a line that says nothing new is neither told nor kept", async () => {
+  heard.length = 0;
+  const child = start("printf 'known\\nknown too\\n known\\nknown\\n' >&2");
+  await child.exited;
+  assert.deepEqual(heard, ["known too", " known"]);
+  assert.deepEqual(child.stderrTail(), heard);
 });
 
 Deno.test("a signal ends it, a second call joins the first, and one that does not listen is killed", async () => {
