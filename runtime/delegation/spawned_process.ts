@@ -66,7 +66,9 @@ export class SpawnedProcess {
       options.diagnostics(line);
     });
     try {
-      this.#process = new PipedProcess({ ...options, descriptors: [lifeline.childEnd] }, {
+      // A signal to the group of this process, from a terminal, `timeout` or a shell, is not for its children: it ends them
+      // itself. A second one would cut their winding down short.
+      this.#process = new PipedProcess({ ...options, descriptors: [lifeline.childEnd], ownSession: true }, {
         stdout: (bytes) => output?.add(bytes),
         stdoutEnd: () => {
           output?.end();

@@ -70,6 +70,14 @@ Deno.test("its errors are told line by line, the last ones kept", async () => {
   assert.ok(tail[19]!.startsWith("no endyyy") && tail[19]!.length === 2_000);
 });
 
+Deno.test("it leads a session of its own: a signal to the group of its launcher is not for it", async () => {
+  // Group and session of a process, behind its state and its parent.
+  const child = start("read -r a b c d group session rest < /proc/$$/stat; echo $$ $group $session");
+  const [pid, group, session] = (await child.firstLine)!.split(" ");
+  assert.deepEqual([group, session], [pid, pid]);
+  await child.exited;
+});
+
 Deno.test("a line that says nothing new is neither told nor kept", async () => {
   heard.length = 0;
   const child = start("printf 'known\\nknown too\\n known\\nknown\\n' >&2");
