@@ -215,10 +215,13 @@ const SYMBOLS = {
   writevElsewhere: { name: "writev", parameters: ["i32", "buffer", "i32"], result: "isize", nonblocking: true },
   waitpidElsewhere: { name: "waitpid", parameters: ["i32", "buffer", "i32"], result: "i32", nonblocking: true },
   execv: { parameters: ["buffer", "buffer"], result: "i32" },
-  posix_spawn: { parameters: ["buffer", "buffer", "buffer", "pointer", "buffer", "buffer"], result: "i32" },
+  posix_spawn: { parameters: ["buffer", "buffer", "buffer", "buffer", "buffer", "buffer"], result: "i32" },
   fileActionsInit: { name: "posix_spawn_file_actions_init", parameters: ["buffer"], result: "i32" },
   fileActionsDup2: { name: "posix_spawn_file_actions_adddup2", parameters: ["buffer", "i32", "i32"], result: "i32" },
   fileActionsChdir: { name: "posix_spawn_file_actions_addchdir_np", parameters: ["buffer", "buffer"], result: "i32" },
+  spawnAttributesInit: { name: "posix_spawnattr_init", parameters: ["buffer"], result: "i32" },
+  spawnAttributesFlags: { name: "posix_spawnattr_setflags", parameters: ["buffer", "i16"], result: "i32" },
+  spawnAttributesDestroy: { name: "posix_spawnattr_destroy", parameters: ["buffer"], result: "i32" },
   fileActionsDestroy: { name: "posix_spawn_file_actions_destroy", parameters: ["buffer"], result: "i32" },
   errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
@@ -612,6 +615,7 @@ export class Libc {
    * @param directory Where it stands; as this process where the C library can't tell (glibc before 2.29).
    * @param descriptors Those that become its 0, 1, 2 and on; it gets no other that is close-on-exec. None of those after
    * the third may itself be one of the numbers before its place.
+   * @param ownSession Whether it leads a session, and a process group, of its own.
    * @returns its process id, or a negative error number.
    */
   spawn(
@@ -620,24 +624,30 @@ export class Libc {
     environment: readonly CString[],
     directory: CString,
     descriptors: readonly [number, number, number, ...number[]],
+    ownSession = false,
   ): number {
-    // Larger than the type of any C library here.
+    // Larger than the types of any C library here.
     const actions = new Uint8Array(256);
+    const attributes = ownSession ? new Uint8Array(512) : null;
     const pid = new Int32Array(1);
     let failed = this.#c.fileActionsInit(actions);
     if (failed !== 0) return -failed;
     try {
       failed = this.#chdirAction(actions, directory);
+      if (attributes !== null) {
+        failed ||= this.#c.spawnAttributesInit(attributes) || this.#c.spawnAttributesFlags(attributes, SPAWN_SETSID);
+      }
       descriptors.forEach((from, to) => failed ||= this.#c.fileActionsDup2(actions, from, to));
       failed ||= this.#c.posix_spawn(
         new Uint8Array(pid.buffer),
         path,
         actions,
-        null,
+        attributes,
         pointersTo([path, ...args]),
         pointersTo(environment),
       );
     } finally {
+      if (attributes !== null) this.#c.spawnAttributesDestroy(attributes);
       this.#c.fileActionsDestroy(actions);
     }
     return failed === 0 ? pid[0]! : -failed;
@@ -786,6 +796,9 @@ export const MAX_VECTORS = 1_024;
 
 const AF_INET = 2;
 const SOCK_STREAM = 1;
+
+/** Of `posix_spawn`: the program leads a session of its own. */
+const SPAWN_SETSID = Deno.build.os === "darwin" ? 0x400 : 0x80;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
 const IPPROTO_TCP = 6;

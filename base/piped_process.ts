@@ -41,6 +41,8 @@ export interface PipedProcessOptions {
   readonly cwd: string;
   /** Descriptors of this process that become its 3 and on. It inherits no other that is close-on-exec. */
   readonly descriptors?: readonly number[];
+  /** It leads a session of its own: a signal to the group of this process, from a terminal say, is not for it. */
+  readonly ownSession?: boolean;
 }
 
 /** What is done with the child's output. The bytes are good until the call returns. None of these may throw. */
@@ -104,7 +106,7 @@ export class PipedProcess {
         stdout[1],
         stderr[1],
         ...options.descriptors ?? [],
-      ]);
+      ], options.ownSession);
       if (pid < 0) throw RootedError.fromResult(pid, "start", options.command);
       this.pid = pid;
       this.#stdin = stdin[1];

@@ -458,4 +458,5 @@ const SPECIAL: Readonly<Record<Exclude<FileKind, "file" | "directory" | "symlink
   "block-device": "device",
 };
 
-const decoder = new TextDecoder();
+/** A byte order mark is part of a name like any other character. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -73,7 +73,7 @@ async function runWith(
   const staged = await withProgress(context, `preparing ${plan.manifest.name}`, () => stageSession(plan, components));
   if (staged.scriptComponent !== null) return await runScript(context, flags, staged, components, lines);
   const stop = new AbortController();
-  const descent = new Descent(stop, context.bounds.teardown);
+  const descent = new Descent(stop, context.bounds.teardown, Boolean(spawned?.lifeline));
   spawnerEnded = () => descent.spawnerEnded();
   let outcome: SessionOutcome;
   try {
@@ -236,17 +236,18 @@ function announce(
 }
 
 /**
- * Brings a session down: the first SIGTERM and a closed lifeline end it in order; a second SIGTERM, or a teardown that takes
- * too long, ends the process at once (spec session 17.3, 17.4).
+ * Brings a session down: the first SIGTERM and a closed lifeline end it in order; a SIGTERM too many, or a teardown that
+ * takes too long, ends the process at once (spec session 17.3, 17.4).
  */
 class Descent {
   readonly #stop: AbortController;
   readonly #boundMs: number;
-  readonly #state = new WindDown();
+  readonly #state: WindDown;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #onTerminate = () => this.#take(this.#state.terminated());
 
-  constructor(stop: AbortController, boundMs: number) {
+  constructor(stop: AbortController, boundMs: number, launched: boolean) {
+    this.#state = new WindDown(launched);
     this.#stop = stop;
     this.#boundMs = boundMs;
     Deno.addSignalListener("SIGTERM", this.#onTerminate);

@@ -22,17 +22,29 @@ export type WindDownStep =
 /** One run's way down. */
 export class WindDown {
   #stopped = false;
-  #signalled = false;
+  #signals = 0;
+  #launched: boolean;
 
-  /** A `SIGTERM` came. The second one ends the process; one after a closed lifeline is still the first. */
+  /**
+   * @param launched By another session, which is there. Where a service manager tells every process to end, the launcher
+   * tells it once more. That must not cut it short: the launcher bounds it.
+   */
+  constructor(launched: boolean) {
+    this.#launched = launched;
+  }
+
+  /**
+   * A `SIGTERM` came. The second one ends the process, with a launcher the third; one after a closed lifeline is still the
+   * first.
+   */
   terminated(): WindDownStep {
-    if (this.#signalled) return { kind: "exit" };
-    this.#signalled = true;
-    return this.#stop("terminated");
+    this.#signals++;
+    return this.#signals > (this.#launched ? 2 : 1) ? { kind: "exit" } : this.#stop("terminated");
   }
 
   /** The launching process is gone. Once the session winds down this changes nothing. */
   spawnerEnded(): WindDownStep {
+    this.#launched = false;
     return this.#stop("spawner_ended");
   }
 

@@ -23,6 +23,12 @@ export interface ContainmentFindings {
   readonly hostReported: boolean;
 }
 
+/**
+ * Of the launch's warnings those that speak of the host alone. A child may meet another mechanism than its parent, so that
+ * it is no child's to leave them out; a parent does not pass on one that says what it said itself.
+ */
+export const HOST_WARNINGS: ReadonlySet<WarningCode> = new Set<WarningCode>(["W-SEC-010", "W-SEC-034"]);
+
 function warning(code: WarningCode, message: string): Warning {
   return { code, source: "capsule-runtime", message };
 }

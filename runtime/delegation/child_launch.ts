@@ -35,6 +35,8 @@ export interface DelegatingSession {
   readonly formationId: string | null;
   readonly registration: Registration;
   readonly bounds: TimeBounds;
+  /** What this session told about the host; a child that says the same says nothing new. */
+  readonly hostTold: ReadonlySet<string>;
   /** Lines for stderr: what children say there. */
   readonly diagnostics: (line: string) => void;
 }

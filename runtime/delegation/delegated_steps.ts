@@ -13,6 +13,7 @@ import type { TimeBounds } from "../../base/time_bounds.ts";
 import type { CallScope } from "../agent/tool_dispatch.ts";
 import type { CapsuleSteps } from "../plan/capsule_steps.ts";
 import type { StepResult } from "../plan/plan_schedule.ts";
+import type { StepEnd } from "../plan/step_end.ts";
 import { howEnded } from "./delegation_state.ts";
 import type { SessionDelegations, StepDelegation } from "./session_delegations.ts";
 
@@ -35,6 +36,11 @@ function failed(error: string): StepResult {
   return { passed: false, output: null, error };
 }
 
+/** Nothing was started, and another attempt would be told the same. */
+function refused(error: string): StepEnd {
+  return { ...failed(error), final: true };
+}
+
 const CANCELED = failed("the task was canceled");
 
 /** Runs a plan's `capsule` steps through the session's delegations. */
@@ -42,14 +48,14 @@ export function delegatedSteps(options: DelegatedStepsOptions): CapsuleSteps {
   return {
     async run(capsule, objective, scope) {
       const entry = options.allow.find((name) => name === capsule || bareHalf(name) === capsule);
-      if (entry === undefined) return failed(`capsule '${shownValue(capsule)}' is not in capabilities.spawn.allow`);
+      if (entry === undefined) return refused(`capsule '${shownValue(capsule)}' is not in capabilities.spawn.allow`);
       const version = await theVersion(entry, options.stores);
-      if ("problem" in version) return failed(version.problem);
+      if ("problem" in version) return refused(version.problem);
       const started = options.delegations.startStep({ capsule: entry, task: objective, ...version }, scope);
       // A cancel does not wait until the launch is given up; the task does, at its end.
       const step = await orAborted(started, scope.signal);
       if (step === null) return CANCELED;
-      if (!("child" in step)) return failed(step.reason);
+      if (!("child" in step)) return step.refused ? refused(step.reason) : failed(step.reason);
       const waited = await waitForAnswer(step, options, scope);
       if (waited === null) return CANCELED;
       await step.finish(waited.outcome, waited.result.error);

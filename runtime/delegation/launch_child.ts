@@ -157,6 +157,7 @@ function start(
     cwd: workdir,
     input: `${grant.approval}\n${snapshot === null ? "" : `${JSON.stringify(snapshot)}\n`}`,
     bounds: session.bounds,
+    nothingNew: session.hostTold,
     diagnostics: (line) => session.diagnostics(`[${bare}] ${line}`),
   });
 }
@@ -224,10 +225,13 @@ function goneSignal(process: SpawnedProcess, graceMs: number): AbortSignal {
   return gone.signal;
 }
 
-/** Why a child came to nothing, with how it ended and what it said last. */
+/** Why a child came to nothing, with how it ended and what it said last: of too much the end, where the cause stands. */
 function withLastWords(reason: string, process: SpawnedProcess): string {
-  const said = process.stderrTail().filter((line) => line.trim() !== "");
-  return said.length === 0 ? reason : `${reason}; its last words:\n${said.join("\n")}`;
+  const said = process.stderrTail().filter((line) => line.trim() !== "").join("\n");
+  if (said === "") return reason;
+  const start = bounded(`${reason}; its last words:\n`);
+  const room = Math.max(1, MAX_REASON_CHARACTERS - start.length - 1);
+  return start + (said.length <= room ? said : `…${said.slice(-room)}`.toWellFormed());
 }
 
 function told(cause: unknown): string {
@@ -235,5 +239,5 @@ function told(cause: unknown): string {
 }
 
 function bounded(text: string): string {
-  return text.length <= MAX_REASON_CHARACTERS ? text : `${text.slice(0, MAX_REASON_CHARACTERS)}…`;
+  return text.length <= MAX_REASON_CHARACTERS ? text : `${text.slice(0, MAX_REASON_CHARACTERS)}…`.toWellFormed();
 }

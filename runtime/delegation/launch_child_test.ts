@@ -109,6 +109,7 @@ async function parent(
     formationId: null,
     registration,
     bounds: BOUNDS,
+    hostTold: new Set(),
     diagnostics: () => {},
   };
   const notes = `${home.path}/notes`;
@@ -337,4 +338,9 @@ Deno.test("what a child says last is quoted in bounds", () =>
   parent(async ({ launch }) => {
     const { reason } = await failure(launch("head -c 9000000 /dev/zero | tr '\\0' x >&2; exit 1"));
     assert.ok(reason.length <= 4_001);
+    const many = await failure(
+      launch("for i in $(seq 19); do printf '%0999d\\n' $i >&2; done; echo the cause >&2; exit 1"),
+    );
+    assert.ok(many.reason.length <= 4_001);
+    assert.match(many.reason, /could not be launched: it ended.*; its last words:\n…[^]*\nthe cause$/);
   }));

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { formatWarning } from "../../base/errors.ts";
+import { HOST_WARNINGS } from "../../sandbox/containment_warnings.ts";
 import type { Variables } from "../session/launch_options.ts";
 import type { StagedSession } from "../session/stage_session.ts";
 import type { SessionDirectories } from "../session/session_directories.ts";
@@ -42,6 +44,9 @@ export function openDelegations(options: OpenDelegationsOptions): SessionDelegat
     formationId: null,
     registration,
     bounds: staged.options.bounds,
+    hostTold: new Set(
+      staged.containment.launchWarnings.filter(({ code }) => HOST_WARNINGS.has(code)).map(formatWarning),
+    ),
     diagnostics,
   };
   return new SessionDelegations({

@@ -40,6 +40,7 @@ export class OutputLines {
   #emit(): void {
     const line = this.#line.endsWith("\r") ? this.#line.slice(0, -1) : this.#line;
     this.#line = "";
-    this.#take(line);
+    // The bound may have cut a character in two.
+    this.#take(line.toWellFormed());
   }
 }

@@ -20,6 +20,7 @@ Deno.test("lines come as they end, the last one without an ending too", () => {
 
 Deno.test("a line is cut at the bound, and the next one is whole", () => {
   assert.deepEqual(lines([bytes(`${"x".repeat(50)}`), bytes(`${"x".repeat(50)}\nok`)], 10), ["x".repeat(10), "ok"]);
+  assert.deepEqual(lines([bytes(`${"x".repeat(9)}\u{1f600}\n`)], 10), [`${"x".repeat(9)}\ufffd`]);
 });
 
 Deno.test("how the bytes are cut into pieces does not matter", () => {

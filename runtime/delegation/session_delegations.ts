@@ -232,9 +232,9 @@ export class SessionDelegations implements HandedOffWork {
   async startStep(
     call: { readonly capsule: string; readonly version: string; readonly task: string },
     scope: Pick<CallScope, "taskId" | "contextId" | "signal">,
-  ): Promise<StepDelegation | { readonly reason: string }> {
+  ): Promise<StepDelegation | { readonly reason: string; readonly refused: boolean }> {
     const { result, delegation } = await this.#launch("step", call, scope);
-    if (result.status !== "started") return { reason: result.reason };
+    if (result.status !== "started") return { reason: result.reason, refused: result.status === "refused" };
     return {
       child: result.child,
       taskId: result.taskId,
@@ -422,8 +422,8 @@ export class SessionDelegations implements HandedOffWork {
   #end(delegation: Delegation, cause: EndCause): void {
     const before = delegation.state;
     delegation.state = end(before, cause);
-    // One that does not hold its task yet is ended by its launch, whose signal is the task's.
-    if (before.phase === "running" && delegation.state.phase === "ending") void delegation.child.end();
+    // Also one whose launch still waits for its door: having reported, it may never answer there.
+    if (before.phase !== "ending" && delegation.state.phase === "ending") void delegation.child.end();
   }
 
   #settle(delegation: Delegation, exit: ChildExit): void {

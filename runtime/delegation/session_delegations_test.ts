@@ -470,6 +470,29 @@ Deno.test("the watch, the backstop and a child that reported and does not go are
   assert.deepEqual(outcomes(lingering.lines), [["ok", null]]);
 });
 
+Deno.test("a child that reported before its door took its task and does not go is ended like any other", async () => {
+  await using made = await harness({ bounds: { delegationBackstop: 30_000, reportedExit: 20 } });
+  const { next } = made;
+  const answered = Promise.withResolvers<void>();
+  made.next = async (launch) => {
+    const result = await next(launch);
+    await answered.promise;
+    return result;
+  };
+  const calling = made.call(CALL);
+  const child = made.lastChild();
+  child.record({}, "the answer");
+  assert.equal(made.delegations.receive(child.delegationId), "received");
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(child.ends, 1);
+  answered.resolve();
+  await calling;
+  const round = made.delegations.round(TASK, new AbortController().signal);
+  await child.exit();
+  assert.match((await round)!.text, /the answer/);
+  assert.deepEqual(outcomes(made.lines), [["ok", null]]);
+});
+
 Deno.test("a completion that nothing stands behind ends no child; the child's own is heard after it", async () => {
   await using made = await harness({ bounds: { delegationBackstop: 30_000, reportedExit: 20 } });
   const child = await made.start();
@@ -527,7 +550,7 @@ Deno.test("a plan's step waits for its child itself: its line is its own, and it
   made.next = () => Promise.resolve({ status: "refused", reason: "no depth left" });
   assert.deepEqual(
     await made.delegations.startStep({ ...CALL, capsule: "local/worker" }, scope(TASK)),
-    { reason: "no depth left" },
+    { reason: "no depth left", refused: true },
   );
 });
 

@@ -27,7 +27,9 @@ export interface SpawnedProcessOptions {
   /** Written to its standard input, which is closed behind it. */
   readonly input: string;
   readonly bounds: Pick<TimeBounds, "childStopGrace" | "childLastWords">;
-  /** Each line it writes to stderr. */
+  /** Lines on stderr that are neither kept nor told. */
+  readonly nothingNew: ReadonlySet<string>;
+  /** Each other line it writes to stderr. */
   readonly diagnostics: (line: string) => void;
 }
 
@@ -58,12 +60,15 @@ export class SpawnedProcess {
       first.resolve(line);
     });
     const errors = new OutputLines(MAX_LINE_CHARACTERS, (line) => {
+      if (options.nothingNew.has(line)) return;
       this.#tail.push(line);
       if (this.#tail.length > KEPT_LINES) this.#tail.shift();
       options.diagnostics(line);
     });
     try {
-      this.#process = new PipedProcess({ ...options, descriptors: [lifeline.childEnd] }, {
+      // A signal to the group of this process, from a terminal, `timeout` or a shell, is not for its children: it ends them
+      // itself. A second one would cut their winding down short.
+      this.#process = new PipedProcess({ ...options, descriptors: [lifeline.childEnd], ownSession: true }, {
         stdout: (bytes) => output?.add(bytes),
         stdoutEnd: () => {
           output?.end();

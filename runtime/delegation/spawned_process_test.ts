@@ -12,6 +12,7 @@ function start(script: string, more: Partial<SpawnedProcessOptions> = {}): Spawn
     cwd: "/",
     input: "",
     bounds: { childStopGrace: 300, childLastWords: 300 },
+    nothingNew: new Set(["known"]),
     diagnostics: (line) => heard.push(line),
     ...more,
   });
@@ -67,6 +68,22 @@ Deno.test("its errors are told line by line, the last ones kept", async () => {
   assert.equal(tail.length, 20);
   assert.equal(tail[18], "line 50");
   assert.ok(tail[19]!.startsWith("no endyyy") && tail[19]!.length === 2_000);
+});
+
+Deno.test("it leads a session of its own: a signal to the group of its launcher is not for it", async () => {
+  // Group and session of a process, behind its state and its parent.
+  const child = start("read -r a b c d group session rest < /proc/$$/stat; echo $$ $group $session");
+  const [pid, group, session] = (await child.firstLine)!.split(" ");
+  assert.deepEqual([group, session], [pid, pid]);
+  await child.exited;
+});
+
+Deno.test("a line that says nothing new is neither told nor kept", async () => {
+  heard.length = 0;
+  const child = start("printf 'known\\nknown too\\n known\\nknown\\n' >&2");
+  await child.exited;
+  assert.deepEqual(heard, ["known too", " known"]);
+  assert.deepEqual(child.stderrTail(), heard);
 });
 
 Deno.test("a signal ends it, a second call joins the first, and one that does not listen is killed", async () => {

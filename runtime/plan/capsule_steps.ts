@@ -6,13 +6,14 @@
  */
 import { shownValue } from "../../artifact/manifest/shown_value.ts";
 import type { CallScope } from "../agent/tool_dispatch.ts";
-import type { StepResult } from "./plan_schedule.ts";
+import type { StepEnd } from "./step_end.ts";
 
 /** Runs sub-capsules for plans. */
 export interface CapsuleSteps {
   /**
    * Starts the one installed version of a capsule, hands it the objective, and waits for its task to end. `output` is the
-   * child's answer, `error` its status message or why it could not be spawned. The child is ended before this settles.
+   * child's answer, `error` its status message or why it could not be spawned, which is final when it was refused. The child
+   * is ended before this settles.
    * It writes its own `delegation_start` and `delegation` lines.
    *
    * Within about a second of `scope.signal` being aborted it settles, wherever the launch or the wait stands; whoever owns
@@ -22,7 +23,7 @@ export interface CapsuleSteps {
    * @throws {MurError} What keeps a child from being started fails the step; `E-RUN-007`, a trace that cannot be written,
    * ends the session.
    */
-  run(capsule: string, objective: string, scope: CallScope): Promise<StepResult>;
+  run(capsule: string, objective: string, scope: CallScope): Promise<StepEnd>;
 }
 
 /** The capsule steps of a session that may spawn nothing. Every one of them fails, with the reason. */
@@ -35,6 +36,7 @@ export function noCapsuleSteps(roostUrl: string | undefined): CapsuleSteps {
         error: (roostUrl ?? "").trim() === ""
           ? "MURMUR_ROOST_URL is not set; capsule steps require mur-roost"
           : `capsule '${shownValue(capsule)}' is not in capabilities.spawn.allow`,
+        final: true,
       }),
   };
 }

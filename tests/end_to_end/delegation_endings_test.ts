@@ -140,6 +140,36 @@ Deno.test("a parent that is told to end ends its children first, and a last turn
   checkTerminated(short, spent, "the delegating task had no inference turn left to read this outcome");
 });
 
+Deno.test("a signal to the parent's whole process group, or to everybody, ends its children in order", async () => {
+  await using world = await delegationWorld(boss(), [worker("worker")]);
+  await using killed = await delegationWorld(boss(), [worker("worker")]);
+  await using managed = await delegationWorld(boss(), [worker("worker")]);
+  const ended = async (of: DelegationWorld, signal: Deno.Signal, everybody = false) => {
+    const run = await of.start(delegates(delegate("worker", LONG)), { under: ["setsid"] });
+    await until("the task waits", () => readTrace(run.records).filter(isInference).length === 2, STARTS_MS);
+    const processes = childProcesses(run.pid);
+    assert.equal(processes.length, 1);
+    if (everybody) Deno.kill(processes[0]!.pid, signal);
+    Deno.kill(-run.pid, signal);
+    const end = await run.finish();
+    await until("no child is left", () => stillRunning(processes).length === 0);
+    return end;
+  };
+  // As `timeout` and a shell's `kill %1` do it, and as a terminal does on Ctrl-C, which ends the parent at once.
+  const [terminated, interrupted, stopped] = await Promise.all([
+    ended(world, "SIGTERM"),
+    ended(killed, "SIGINT"),
+    // As a service manager does it.
+    ended(managed, "SIGTERM", true),
+  ]);
+  checkTerminated(world, terminated, "the delegating task was cancelled");
+  assert.equal(managed.children(stopped.trace)[0]!.events("session_end")[0]?.exit_status, "canceled");
+  assert.equal(interrupted.signal, "SIGINT");
+  const [child] = killed.children(interrupted.trace);
+  assert.equal(child!.events("spawner_ended").length, 1);
+  assert.equal(child!.events("session_end")[0]?.exit_status, "canceled");
+});
+
 Deno.test("a child that stands still is killed once its grace is over, with all it had started", async () => {
   await using world = await delegationWorld(boss(), [worker("worker")]);
   const run = await world.start(delegates(delegate("worker", LONG)), { main: FAULTY_MUR });

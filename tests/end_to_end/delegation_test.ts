@@ -341,6 +341,8 @@ Deno.test("a capsule that names itself ends at --max-depth, and the host's ceili
     /^delegation depth bound reached: this daemon allows 2 levels of delegation .*\(--max-depth 2\), and this session has /,
   );
   assert.equal(third!.events("delegation_start").length, 0);
+  // All of the chain find the same host; what is to be said of it is said once, where there is anything.
+  assert.equal(chained.stderr.match(/W-SEC-034\]/g)?.length ?? 1, 1, chained.stderr);
   for (const level of [chained, second!]) assert.equal(level.events("delegation")[0]!.outcome, "ok");
 
   assert.equal(widened.status, 0, widened.stderr);

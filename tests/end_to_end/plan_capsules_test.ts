@@ -164,7 +164,10 @@ Deno.test("a capsule step fails with the reason, whoever gives it, and no step g
     ["its task fails", { capsule: "worker", input: JSON.stringify({ turns: [{ throws: "no luck" }] }) }, /./],
   ];
   const run = await world.run(plans(
-    ...tries.map(([, step], index) => plan(`p${index}`, [{ id: "x", ...step }])),
+    // Only what was started and failed is tried again: what was refused would be again.
+    ...tries.map(([name, step], index) => {
+      return plan(`p${index}`, [{ id: "x", retries: name === "its task fails" ? 0 : 5, ...step }]);
+    }),
     plan("retried", [{
       id: "x",
       capsule: "worker",
@@ -176,6 +179,7 @@ Deno.test("a capsule step fails with the reason, whoever gives it, and no step g
   tries.forEach(([name, , message], index) => {
     assert.equal(all[index]!.failed_step, "x", name);
     assert.match(all[index]!.steps[0]!.error!, message, name);
+    assert.equal(run.events("plan_step")[index]!.attempts, 1, name);
   });
   assert.deepEqual(outcomes(run), ["refused greedy", "failed worker", "failed worker", "failed worker"]);
   // A step with retries writes one pair an attempt.

@@ -16,6 +16,7 @@ const child = new SpawnedProcess({
   cwd: "/",
   input: "",
   bounds: { childStopGrace: 1_000, childLastWords: 100 },
+  nothingNew: new Set(),
   diagnostics: () => {},
 });
 console.log(JSON.stringify({ pid: child.pid, descriptors: await child.firstLine }));
