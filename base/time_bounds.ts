@@ -59,6 +59,8 @@ export interface TimeBounds {
   readonly hookDrain: number;
   /** Idle component processes are let go after this (spec components 3.9). */
   readonly componentIdle: number;
+  /** How long after a call the next reserve is begun while another process could take a call. */
+  readonly componentReserve: number;
   /** Longest wait for a component host to report ready. */
   readonly componentHostStart: number;
   /** Longest wait for the containment helper to connect, and for a keeper's listeners (spec containment 19.2). */
@@ -129,6 +131,7 @@ export const DEFAULT_TIME_BOUNDS: TimeBounds = {
   workdirWalk: 10_000,
   hookDrain: 15_000,
   componentIdle: 30_000,
+  componentReserve: 200,
   componentHostStart: 20_000,
   confineStart: 10_000,
   keeperPreamble: 5_000,

@@ -106,6 +106,7 @@ export async function run(): Promise<BenchResult> {
     afterKill.push(await timed(call));
     for (let i = 0; i < 3; i++) await call();
   }
+  await harness.runtime.warmed();
   const resident = harness.runtime.pids.map((pid) => (residentBytes(pid) ?? 0) / 1024 / 1024);
   const warm = median(dispatched);
   return {

@@ -152,7 +152,7 @@ Deno.test("the instances of a component are counted", async () => {
 });
 
 Deno.test("an instance that never comes to its function is ended too", async () => {
-  await using harness = new Harness({ bounds: { componentIdle: 30_000, componentHostStart: 400 } });
+  await using harness = new Harness({ bounds: { componentHostStart: 400 } });
   await harness.runtime.warmed();
   const spec = await harness.spec(
     await textTool("(i32.const 1024)", { more: "(func $spin (loop (br 0))) (start $spin)" }),

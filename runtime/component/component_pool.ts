@@ -33,6 +33,8 @@ export interface PoolOptions {
   readonly reserveMemoryBytes: number;
   /** Idle time after which a process is let go, in milliseconds. */
   readonly idleBound: number;
+  /** Time after a call until a reserve is made while there is another process for a call, in milliseconds. */
+  readonly reserveDelay: number;
   /** There is no process and no call: the code of components is in nobody's use. */
   readonly asleep: () => void;
 }
@@ -71,6 +73,8 @@ export class ComponentPool {
   /** Calls in flight. */
   #leased = 0;
   #quiet: ReturnType<typeof setTimeout> | undefined;
+  /** A reserve is due. */
+  #due: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   /**
@@ -89,8 +93,9 @@ export class ComponentPool {
     return [...this.#all].map((process) => process.pid);
   }
 
-  /** Waits until the reserve is warm, or is none. */
+  /** Waits until the reserve is warm, or is none. One that is due is made at once. */
   async warmed(): Promise<void> {
+    if (this.#due !== undefined) this.#refill();
     await this.#reserve?.warmed;
   }
 
@@ -174,6 +179,8 @@ export class ComponentPool {
   }
 
   async #letGo(): Promise<void> {
+    clearTimeout(this.#due);
+    this.#due = undefined;
     this.#reserve?.process.kill();
     this.#reserve = null;
     for (const idle of this.#idle.splice(0)) {
@@ -191,6 +198,7 @@ export class ComponentPool {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#quiet);
+    clearTimeout(this.#due);
     for (const idle of this.#idle.splice(0)) clearTimeout(idle.timer);
     this.#reserve = null;
     const all = [...this.#all];
@@ -214,12 +222,7 @@ export class ComponentPool {
           if (process.loaded >= MAX_COMPONENTS_PER_PROCESS) process.kill();
           else this.#keep(process, owner);
         }
-        try {
-          this.#refill();
-        } catch (error) {
-          // The machine has no process to spare: the next call that needs one says so.
-          if (!(error instanceof MurError)) throw error;
-        }
+        this.#refillSoon();
         this.letGoWhenIdle();
       },
     };
@@ -262,11 +265,27 @@ export class ComponentPool {
     this.#recent = [{ spec, component }, ...others].slice(0, WARMED_COMPONENTS);
   }
 
-  /** One reserve is kept. It is made after a call took the last one, when that call is over. */
+  /**
+   * One reserve is kept. After a call took the last one it is made when that call is over; and not before what the call
+   * answered was gone on with, when a process is left for the next one: starting another takes a core for a while.
+   */
+  #refillSoon(): void {
+    if (this.#closed || this.#reserve !== null || this.#due !== undefined) return;
+    if (this.#idle.length === 0) this.#refill();
+    else this.#due = setTimeout(() => this.#refill(), this.#options.reserveDelay);
+  }
+
   #refill(): void {
+    clearTimeout(this.#due);
+    this.#due = undefined;
     if (this.#closed || this.#reserve !== null) return;
-    const process = this.#start(this.#options.reserveMemoryBytes, "reserve");
-    this.#reserve = { process, warmed: this.#warm(process) };
+    try {
+      const process = this.#start(this.#options.reserveMemoryBytes, "reserve");
+      this.#reserve = { process, warmed: this.#warm(process) };
+    } catch (error) {
+      // The machine has no process to spare: the next call that needs one says so.
+      if (!(error instanceof MurError)) throw error;
+    }
   }
 
   /**

@@ -218,9 +218,35 @@ Deno.test("artifacts that don't share keep their processes to themselves; others
   assert.equal(other.before.length, alone.before.length + 1);
 });
 
+Deno.test("the next reserve is begun some time after a call, and at once for whoever waits for it", async () => {
+  await using harness = new Harness({ bounds: { componentReserve: 1_000 } });
+  const spec = await harness.spec(await everythingTool());
+  const { runtime } = harness;
+  await harness.do(spec, "echo", { value: 1 });
+  const begun = performance.now();
+  const [first] = runtime.pids;
+  await harness.do(spec, "echo", { value: 2 });
+  assert.deepEqual(runtime.pids, [first], "the one that is left takes the next call");
+  await eventually(() => runtime.pids.length === 2);
+  assert.ok(performance.now() - begun >= 900);
+  await using other = new Harness({ bounds: { componentReserve: 60_000 } });
+  await other.do(await other.spec(await everythingTool()), "echo", { value: 1 });
+  assert.equal(other.runtime.pids.length, 1);
+  await other.runtime.warmed();
+  assert.equal(other.runtime.pids.length, 2);
+});
+
+Deno.test("the next reserve is begun at once when a call has left no process", async () => {
+  await using harness = new Harness({ bounds: { componentReserve: 60_000 } });
+  const spec = await harness.spec(await everythingTool(), { limits: { ...LIMITS, deadlineSeconds: 1 } });
+  const [first] = harness.runtime.pids;
+  await assert.rejects(harness.do(spec, "sleep", { ms: 60_000 }));
+  await eventually(() => harness.runtime.pids.length === 1 && harness.runtime.pids[0] !== first);
+});
+
 Deno.test("idle processes are let go, the reserve last; the next call starts one", async () => {
   // Long enough that none is let go while the others are still being started on a busy machine.
-  await using harness = new Harness({ bounds: { componentIdle: 2_000, componentHostStart: 20_000 } });
+  await using harness = new Harness({ bounds: { componentIdle: 2_000 } });
   const spec = await harness.spec(await everythingTool());
   await Promise.all([1, 2, 3].map((value) => harness.do(spec, "echo", { value })));
   await harness.runtime.warmed();
@@ -232,7 +258,7 @@ Deno.test("idle processes are let go, the reserve last; the next call starts one
 });
 
 Deno.test("calls around the moment everything is let go find their code", async () => {
-  await using harness = new Harness({ bounds: { componentIdle: 60, componentHostStart: 20_000 } });
+  await using harness = new Harness({ bounds: { componentIdle: 60 } });
   const spec = await harness.spec(await everythingTool());
   for (let value = 0; value < 12; value++) {
     assert.equal(await harness.do(spec, "echo", { value }), value);
@@ -244,7 +270,7 @@ Deno.test("a translation changed while the session slept is not run", async () =
   const compiledDirectory = Deno.makeTempDirSync({ prefix: "murmur-compiled-" });
   try {
     await using harness = new Harness({
-      bounds: { componentIdle: 50, componentHostStart: 20_000 },
+      bounds: { componentIdle: 50 },
       compiledDirectory,
     });
     const spec = await harness.spec(await textTool("(i32.const 1024)"));
@@ -263,14 +289,14 @@ Deno.test("a translation changed while the session slept is not run", async () =
 });
 
 Deno.test("a reserve that no call needed is let go once the launch is over, and not while a call runs", async () => {
-  await using harness = new Harness({ bounds: { componentIdle: 300, componentHostStart: 20_000 } });
+  await using harness = new Harness({ bounds: { componentIdle: 300 } });
   const spec = await harness.spec(await everythingTool());
   const running = harness.do(spec, "sleep", { ms: 700 });
   harness.runtime.letGoWhenIdle();
   await running;
   assert.ok(harness.runtime.pids.length > 0);
   await eventually(() => harness.runtime.pids.length === 0);
-  await using unused = new Harness({ bounds: { componentIdle: 300, componentHostStart: 20_000 } });
+  await using unused = new Harness({ bounds: { componentIdle: 300 } });
   assert.equal(unused.runtime.pids.length, 1);
   unused.runtime.letGoWhenIdle();
   await eventually(() => unused.runtime.pids.length === 0);

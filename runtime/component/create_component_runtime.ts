@@ -38,7 +38,7 @@ import { TranspileCache } from "./transpile_cache.ts";
 export interface ComponentRuntimeOptions {
   /** `~/.murmur/compiled`. */
   readonly compiledDirectory: string;
-  readonly bounds: Pick<TimeBounds, "componentIdle" | "componentHostStart">;
+  readonly bounds: Pick<TimeBounds, "componentIdle" | "componentReserve" | "componentHostStart">;
   /** Limits of the capsule, for processes started before a component is known. */
   readonly limits: ComponentLimits;
   /** Path of `mur-confine`, `null` where there is none. */
@@ -137,6 +137,7 @@ class Runtime implements ObservableComponentRuntime {
       ahead: options.ahead ?? null,
       reserveMemoryBytes: options.limits.memoryBytes,
       idleBound: options.bounds.componentIdle,
+      reserveDelay: options.bounds.componentReserve,
       asleep: () => {
         for (const component of this.#components.values()) component.putAway();
       },

@@ -120,7 +120,7 @@ Deno.test("a timer that a call left running is no timer of the next one", async 
 });
 
 Deno.test("its process serves nothing else, stays while the rest is let go, and ends when it is closed", async () => {
-  await using harness = new Harness({ bounds: { componentIdle: 50, componentHostStart: 20_000 } });
+  await using harness = new Harness({ bounds: { componentIdle: 50 } });
   await harness.runtime.warmed();
   const before = new Set(harness.runtime.pids);
   const hook = await open(harness);

@@ -4,6 +4,7 @@
  * @module
  */
 import { RootedDir } from "../../../base/rooted_dir.ts";
+import { DEFAULT_TIME_BOUNDS } from "../../../base/time_bounds.ts";
 import type { ComponentLimits } from "../../../artifact/manifest/capsule_manifest.ts";
 import {
   type CallContext,
@@ -36,7 +37,7 @@ export const NO_HTTP: OutgoingHttp = (request) =>
 /** A harness whose host processes do what a name says (`hostile_host.ts`). */
 export function hostileHarness(behaviour: string, componentHostStart = 20_000): Harness {
   return new Harness({
-    bounds: { componentIdle: 30_000, componentHostStart },
+    bounds: { componentHostStart },
     startOverride: (memoryBytes) => ({
       command: Deno.execPath(),
       args: ["run", "--quiet", "--no-lock", "-A", new URL("./hostile_host.ts", import.meta.url).href, behaviour],
@@ -47,6 +48,11 @@ export function hostileHarness(behaviour: string, componentHostStart = 20_000): 
   });
 }
 
+/** What a test has otherwise than the product. */
+export interface HarnessOptions extends Partial<Omit<ComponentRuntimeOptions, "bounds">> {
+  readonly bounds?: Partial<ComponentRuntimeOptions["bounds"]>;
+}
+
 /** A runtime with a home and a work folder of its own. */
 export class Harness implements AsyncDisposable {
   readonly directory: string;
@@ -54,14 +60,14 @@ export class Harness implements AsyncDisposable {
   readonly runtime: ObservableComponentRuntime;
   readonly #roots: RootedDir[] = [];
 
-  constructor(options: Partial<ComponentRuntimeOptions> = {}) {
+  constructor({ bounds, ...options }: HarnessOptions = {}) {
     this.directory = Deno.makeTempDirSync({ prefix: "murmur-component-" });
     this.work = `${this.directory}/work`;
     Deno.mkdirSync(this.work);
     try {
       this.runtime = createComponentRuntime({
         compiledDirectory: sharedCompiledDirectory(),
-        bounds: { componentIdle: 30_000, componentHostStart: 20_000 },
+        bounds: { ...DEFAULT_TIME_BOUNDS, ...bounds },
         limits: LIMITS,
         confineHelper: null,
         ...options,
