@@ -777,6 +777,11 @@ export class Libc {
     return this.#result(this.#c.call(SYS.close_range, first, -1, CLOSE_RANGE_CLOEXEC, 0, 0));
   }
 
+  /** Closes every descriptor from one to another; they may not all be open. */
+  closeRange(first: number, last: number): number {
+    return this.#result(this.#c.call(SYS.close_range, first, last, 0, 0, 0));
+  }
+
   getuid(): number {
     return this.#c.call(SYS.getuid, 0, 0, 0, 0, 0) >>> 0;
   }

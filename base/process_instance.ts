@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { DescriptorRow, ROW } from "./descriptor_row.ts";
 import { type Libc, POLL, POLL_RECORD_BYTES, STATX_BYTES } from "./libc.ts";
 
 /** A process as it was noted. */
@@ -22,9 +23,6 @@ const PID_FS = 0x5049_4446;
 
 /** Word of `statx` that the inode begins with. */
 const INODE_WORD = 8;
-
-/** Descriptors that are held at once: so few that the process's table of them does not grow, which takes milliseconds. */
-const BATCH = 16;
 
 const stat = new Uint8Array(STATX_BYTES);
 const words = new Uint32Array(stat.buffer);
@@ -49,19 +47,17 @@ export function runningInstances(c: Libc, noted: readonly NotedInstance[]): read
   const run: boolean[] = new Array(noted.length).fill(false);
   const boot = noted.some(({ process_instance }) => process_instance !== undefined) ? bootId() : null;
   if (boot === null) return run;
+  using held = new DescriptorRow(c);
   /** As `poll` takes them: a descriptor, what it is asked for in the lower half of the next word, the answer in the upper. */
-  const records = new Uint8Array(BATCH * POLL_RECORD_BYTES);
+  const records = new Uint8Array(ROW * POLL_RECORD_BYTES);
   const polled = new Int32Array(records.buffer);
-  const places = new Uint32Array(BATCH);
-  let held = 0;
+  const places = new Uint32Array(ROW);
   const settle = () => {
-    const isTold = c.pollAll(records.subarray(0, held * POLL_RECORD_BYTES)) >= 0;
-    for (let index = 0; index < held; index++) {
-      // What is readable has ended.
-      run[places[index]!] = isTold && polled[2 * index + 1]! >> 16 === 0;
-      c.close(polled[2 * index]!);
-    }
-    held = 0;
+    const { size } = held;
+    const isTold = c.pollAll(records.subarray(0, size * POLL_RECORD_BYTES)) >= 0;
+    // What is readable has ended.
+    for (let index = 0; index < size; index++) run[places[index]!] = isTold && polled[2 * index + 1]! >> 16 === 0;
+    held.close();
   };
   for (let place = 0; place < noted.length; place++) {
     const { pid, process_instance } = noted[place]!;
@@ -72,12 +68,14 @@ export function runningInstances(c: Libc, noted: readonly NotedInstance[]): read
       c.close(descriptor);
       continue;
     }
-    polled[2 * held] = descriptor;
-    polled[2 * held + 1] = POLL.IN;
-    places[held] = place;
-    if (++held === BATCH) settle();
+    const { size } = held;
+    polled[2 * size] = descriptor;
+    polled[2 * size + 1] = POLL.IN;
+    places[size] = place;
+    held.add(descriptor);
+    if (held.size === ROW) settle();
   }
-  if (held > 0) settle();
+  if (held.size > 0) settle();
   return run;
 }
 

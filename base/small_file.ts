@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DescriptorRow, ROW } from "./descriptor_row.ts";
 import { AT_FDCWD, cString, ERRNO, type Libc, O } from "./libc.ts";
 
 const MAX_PATH = 4_096;
@@ -50,6 +51,7 @@ export class SmallFileReader implements Disposable {
    * @returns For one that cannot be read a negative error number, `EFBIG`'s for one that is too long.
    */
   readAll(paths: readonly string[]): readonly (string | number)[] {
+    using open = new DescriptorRow(this.#c);
     const results: (string | number)[] = [];
     /** Files in the room: which they are, and where each ends. */
     const places: number[] = [];
@@ -71,7 +73,7 @@ export class SmallFileReader implements Disposable {
     };
     for (let place = 0; place < paths.length; place++) {
       if (held > BATCH) settle();
-      const length = this.#readBehind(held, paths[place]!);
+      const length = this.#readBehind(held, paths[place]!, open);
       results.push(length);
       if (length < 0) continue;
       held += length;
@@ -82,29 +84,43 @@ export class SmallFileReader implements Disposable {
     return results;
   }
 
-  /** Reads a file into the room behind so many bytes of it. @returns How long it is, or a negative error number. */
-  #readBehind(held: number, path: string): number {
+  /**
+   * Reads a file into the room behind so many bytes of it.
+   *
+   * @param open Holds its descriptor, and those of files before it.
+   * @returns How long it is, or a negative error number.
+   */
+  #readBehind(held: number, path: string, open: DescriptorRow): number {
     if (this.#dir < 0) return this.#dir;
     const { written } = this.#encoder.encodeInto(path, this.#path);
     if (3 * path.length >= MAX_PATH || path.includes("\0")) return -ERRNO.ENAMETOOLONG;
     this.#path[written] = 0;
-    const fd = this.#c.openat(this.#dir, this.#path, O.RDONLY | O.NOFOLLOW | O.NONBLOCK | O.NOCTTY);
+    const fd = this.#open(open);
     if (fd < 0) return fd;
-    try {
-      let end = held;
-      for (;;) {
-        const count = this.#c.read(fd, this.#room.subarray(end));
-        if (count < 0) return count;
-        end += count;
-        if (end - held > this.#maxBytes) return -ERRNO.EFBIG;
-        // A read that leaves room has come to the end; what makes its content as it is read gives it in one piece.
-        if (end < this.#room.length) return end - held;
-        const larger = new Uint8Array(2 * end);
-        larger.set(this.#room);
-        this.#room = larger;
-      }
-    } finally {
-      this.#c.close(fd);
+    let end = held;
+    for (;;) {
+      const count = this.#c.read(fd, this.#room.subarray(end));
+      if (count < 0) return count;
+      end += count;
+      if (end - held > this.#maxBytes) return -ERRNO.EFBIG;
+      // A read that leaves room has come to the end; what makes its content as it is read gives it in one piece.
+      if (end < this.#room.length) return end - held;
+      const larger = new Uint8Array(2 * end);
+      larger.set(this.#room);
+      this.#room = larger;
     }
+  }
+
+  /** Opens what the path names. */
+  #open(open: DescriptorRow): number {
+    const flags = O.RDONLY | O.NOFOLLOW | O.NONBLOCK | O.NOCTTY;
+    if (open.size === ROW) open.close();
+    let fd = this.#c.openat(this.#dir, this.#path, flags);
+    if (fd === -ERRNO.EMFILE && open.size > 0) {
+      open.close();
+      fd = this.#c.openat(this.#dir, this.#path, flags);
+    }
+    if (fd >= 0) open.add(fd);
+    return fd;
   }
 }

@@ -49,3 +49,35 @@ Deno.test("files of a directory that cannot be opened are told why, and one that
   assert.equal(reader.read("file"), "moved");
   await Deno.remove(dir, { recursive: true });
 });
+
+Deno.test("no descriptor stays open, and a process that has few left reads all the same", async () => {
+  const dir = await Deno.makeTempDir();
+  const names = Array.from({ length: 50 }, (_, index) => `${index}`);
+  for (const name of names) await Deno.writeTextFile(`${dir}/${name}`, name);
+  const program = `
+    import { libc } from "${new URL("libc.ts", import.meta.url)}";
+    import { SmallFileReader } from "${new URL("small_file.ts", import.meta.url)}";
+    const open = () => [...Deno.readDirSync("/proc/self/fd")].length;
+    using reader = new SmallFileReader(libc(), Deno.args[0], 100);
+    const names = ${JSON.stringify([...names, "absent"])};
+    reader.readAll(names);
+    const before = open();
+    const texts = reader.readAll(names);
+    if (open() !== before) throw new Error("descriptors stayed open");
+    const filling = [];
+    try {
+      for (;;) filling.push(Deno.openSync("/dev/null"));
+    } catch { /* That were all. */ }
+    for (const file of filling.splice(0, 3)) file.close();
+    console.log(JSON.stringify(texts) === JSON.stringify(reader.readAll(names)), JSON.stringify(texts));`;
+  await Deno.writeTextFile(`${dir}/program.ts`, program);
+  const { stdout, stderr } = await new Deno.Command("sh", {
+    args: ["-c", 'ulimit -n 256; exec "$@"', "sh", Deno.execPath(), "run", "-A", "--quiet", `${dir}/program.ts`, dir],
+  }).output();
+  assert.equal(
+    new TextDecoder().decode(stdout),
+    `true ${JSON.stringify([...names, -ERRNO.ENOENT])}\n`,
+    new TextDecoder().decode(stderr),
+  );
+  await Deno.remove(dir, { recursive: true });
+});

@@ -19,7 +19,7 @@ const FLAGS = [
   "run",
   "--quiet",
   "-A",
-  "--v8-flags=--max-semi-space-size=2,--single-threaded-gc",
+  "--v8-flags=--max-semi-space-size=2,--single-threaded-gc,--no-lazy",
 ];
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
 
