@@ -307,7 +307,13 @@ const grants: fc.Arbitrary<CommandGrants> = fc.record({
   hostFiles: fc.constant([]),
   resolvConf: fc.constantFrom(null, "/etc/resolv.conf", "/run/resolve/stub-resolv.conf"),
   links: fc.array(
-    fc.record({ path, target: path, kind: fc.constant<"file">("file"), inCanonicalDirectory: fc.boolean() }),
+    fc.record({
+      path: path.map((each) => `${each}.link`),
+      // What a directory is called no file is.
+      target: path.map((each) => `${each}.bin`),
+      kind: fc.constant<"file">("file"),
+      inCanonicalDirectory: fc.boolean(),
+    }),
     { maxLength: 2 },
   ),
   unixSockets: fc.boolean(),

@@ -359,7 +359,9 @@ for (const floor of FLOORS) {
   Deno.test(`${floor}: a command that outlives its session takes no name that a later launch trusts`, async () => {
     await using project = await agentProject(hostile({}, { lifecycle: { shell_grace_secs: 0 } }));
     const names = () => [...Deno.readDirSync(project.project)].map(({ name }) => name).sort();
-    const attack = "while [ ! -e go ]; do sleep 0.1; done; for name in .env roster.yaml murmur.yaml murmur.lock; do " +
+    // It waits without starting anything: elsewhere others of this user may have used up all processes for a moment.
+    assert.ok((await new Deno.Command("mkfifo", { args: [`${project.project}/go`] }).output()).success);
+    const attack = "read go < go; for name in .env roster.yaml murmur.yaml murmur.lock; do " +
       "rm -f $name; mv $name moved; echo evil > $name; done; rm -rf .murmur; mkdir .murmur; " +
       "echo evil > .murmur/config.yaml; echo done > over";
     const run = await project.run({
@@ -372,7 +374,7 @@ for (const floor of FLOORS) {
     // Another launch there ends, and clears up, before it.
     const beside = await project.run({ workdir: project.project, task: { turns: [{ text: "done" }] } });
     assert.equal(beside.status, 0, beside.stderr);
-    await Deno.writeTextFile(`${project.project}/go`, "");
+    await Deno.writeTextFile(`${project.project}/go`, "now\n");
     await until("it has done its worst", () => names().includes("over"));
     for (const name of [".env", "roster.yaml", "murmur.yaml", "murmur.lock"]) {
       assert.doesNotMatch(await project.read(name), /evil/, name);
