@@ -16,6 +16,7 @@
  *
  * @module
  */
+import { letOthersWork } from "./other_work.ts";
 import { type BeneathResolver, beneathResolver, type SymlinkPolicy } from "./beneath.ts";
 import {
   AT_FDCWD,
@@ -531,7 +532,7 @@ export class RootedDir implements Disposable {
     let begun = performance.now();
     while (removal.next().done !== true) {
       if (performance.now() - begun < SLICE_MS) continue;
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await letOthersWork();
       begun = performance.now();
     }
   }

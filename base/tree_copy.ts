@@ -9,6 +9,7 @@
  *
  * @module
  */
+import { letOthersWork } from "./other_work.ts";
 import { MurError } from "./errors.ts";
 import {
   AT_SYMLINK_NOFOLLOW,
@@ -169,7 +170,7 @@ class TreeCopy {
   }
 
   async #pause(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await letOthersWork();
     this.#options.signal.throwIfAborted();
     this.#slice = performance.now();
   }

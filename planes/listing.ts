@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { letOthersWork } from "../base/other_work.ts";
 import type { RootedDir, RootedFile } from "../base/rooted_dir.ts";
 import { isRootedError } from "../base/rooted_error.ts";
 import type { ExportRoot, OpenExport } from "./export_root.ts";
@@ -75,7 +76,7 @@ class Slices {
 
   /** @returns `false` when the time for the whole is over. */
   async next(): Promise<boolean> {
-    await new Promise<void>((resolve) => setTimeout(resolve, 0));
+    await letOthersWork();
     const now = performance.now();
     this.#sliceEnd = now + SLICE_MS;
     return now < this.#deadline;

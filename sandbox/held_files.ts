@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { letOthersWork } from "../base/other_work.ts";
 import type { RootedDir } from "../base/rooted_dir.ts";
 
 /** Milliseconds of looking before other work gets its turn. */
@@ -63,7 +64,7 @@ export async function heldBytes(
     for (const pid of processTree()) {
       for (const path of descriptorsOf(pid)) {
         if (performance.now() - slice > SLICE_MS) {
-          await new Promise((resolve) => setTimeout(resolve, 0));
+          await letOthersWork();
           if (stop?.aborted) return sum;
           slice = performance.now();
         }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { letOthersWork } from "../base/other_work.ts";
 import { MurError } from "../base/errors.ts";
 import { AT_SYMLINK_NOFOLLOW, type CString, ERRNO, type Libc, libc, O } from "../base/libc.ts";
 import type { RootedDir } from "../base/rooted_dir.ts";
@@ -100,7 +101,7 @@ async function walk(roots: readonly RootedDir[], closed: Closed[], stop: AbortSi
         c.close(fd);
       }
       if (performance.now() - slice > SLICE_MS) {
-        await new Promise((resolve) => setTimeout(resolve, 0));
+        await letOthersWork();
         if (stop?.aborted || root.fd < 0) return sum();
         slice = performance.now();
       }

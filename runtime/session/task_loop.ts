@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { letOthersWork } from "../../base/other_work.ts";
 import type { Lifecycle } from "./stage_session.ts";
 import type { TaskRegistry, TaskRequest } from "./task_registry.ts";
 import type { TaskOutcome } from "./task_runner.ts";
@@ -62,7 +63,7 @@ export async function runTaskLoop(options: TaskLoopOptions): Promise<TaskOutcome
       const next = await registry.next(staysUp ? null : idleMs, stop);
       if (next === null) return decided;
       // Its sender is answered first: what a door answers goes out once this thread waits, and work begins with a lot of its own.
-      if (next.request.door !== null) await new Promise((resolve) => setTimeout(resolve, 0));
+      if (next.request.door !== null) await letOthersWork();
       const outcome = await run(next.request, next.signal);
       const last = !staysUp || stop.aborted || outcome.fatal !== null;
       // A session that takes no more work is closing out, though only a signal ends it (spec session 17.2, 18).
