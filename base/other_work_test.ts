@@ -25,16 +25,18 @@ Deno.test("requests of others are answered in the midst of work, each within a f
   client.output().then(({ stdout }) => told = JSON.parse(new TextDecoder().decode(stdout)));
   let timers = 0;
   const timer = setInterval(() => timers++, 1);
+  const start = performance.now();
   for (; told === null; pauses++) {
     assert.ok(pauses < 5_000, "others did not come to their turn");
     for (const end = performance.now() + PAUSE_AFTER_MS; performance.now() < end;);
     await letOthersWork();
   }
+  const took = performance.now() - start;
   clearInterval(timer);
   await server.shutdown();
   const answered = told as number[];
   assert.equal(answered.length, REQUESTS);
-  const took = answered.slice(1).map((at, index) => at - answered[index]!).sort((a, b) => a - b);
-  assert.ok(took[REQUESTS / 2]! <= 4, `${took}`);
-  assert.ok(timers >= pauses / 10, `${timers} timers in ${pauses} pauses`);
+  const waited = answered.slice(1).map((at, index) => at - answered[index]!);
+  assert.ok(Math.max(...waited) <= 20, `${waited}`);
+  assert.ok(timers >= took / 100, `${timers} timers in ${took} ms`);
 });
