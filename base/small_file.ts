@@ -39,11 +39,6 @@ export class SmallFileReader implements Disposable {
     if (this.#dir >= 0) this.#c.close(this.#dir);
   }
 
-  /** The text of one file, as {@linkcode readAll} answers it. */
-  read(path: string): string | number {
-    return this.readAll([path])[0]!;
-  }
-
   /**
    * The texts of files. A link is not followed, and a pipe is not waited for: it is empty.
    *

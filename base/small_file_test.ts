@@ -8,12 +8,12 @@ Deno.test("files are read whole up to their bound, whatever they are called", as
   for (const size of [0, 1, 8_191, 8_192, 8_193, 65_536, 100_000]) {
     const text = "é".repeat(size / 2) + "x".repeat(size % 2);
     await Deno.writeTextFile(`${dir}/ü ${size}`, text);
-    assert.equal(reader.read(`ü ${size}`), text);
+    assert.equal(reader.readAll([`ü ${size}`])[0], text);
   }
   await Deno.writeTextFile(`${dir}/long`, "x".repeat(100_001));
-  assert.equal(reader.read("long"), -ERRNO.EFBIG);
+  assert.equal(reader.readAll(["long"])[0], -ERRNO.EFBIG);
   using processes = new SmallFileReader(libc(), "/proc", 4_096);
-  assert.match(String(processes.read(`${Deno.pid}/stat`)), /^\d+ \(/);
+  assert.match(String(processes.readAll([`${Deno.pid}/stat`])[0]), /^\d+ \(/);
   await Deno.remove(dir, { recursive: true });
 });
 
@@ -24,7 +24,9 @@ Deno.test("what is no file gives nothing, and nobody is waited for", async () =>
   await Deno.symlink(`${dir}/file`, `${dir}/link`);
   assert.ok((await new Deno.Command("mkfifo", { args: [`${dir}/pipe`] }).output()).success);
   assert.deepEqual(
-    ["link", "pipe", ".", "absent", "a\0", "x".repeat(300), "x/".repeat(2_000)].map((name) => reader.read(name)),
+    ["link", "pipe", ".", "absent", "a\0", "x".repeat(300), "x/".repeat(2_000)].map((name) =>
+      reader.readAll([name])[0]
+    ),
     [-ERRNO.ELOOP, "", -ERRNO.EISDIR, -ERRNO.ENOENT, ...new Array(3).fill(-ERRNO.ENAMETOOLONG)],
   );
   await Deno.remove(dir, { recursive: true });
@@ -40,13 +42,13 @@ Deno.test("files of a directory that cannot be opened are told why, and one that
     ]] as const
   ) {
     using reader = new SmallFileReader(libc(), path, 100);
-    assert.equal(reader.read("file"), -errno);
+    assert.equal(reader.readAll(["file"])[0], -errno);
   }
   await Deno.mkdir(`${dir}/old`);
   await Deno.writeTextFile(`${dir}/old/file`, "moved");
   using reader = new SmallFileReader(libc(), `${dir}/old`, 100);
   await Deno.rename(`${dir}/old`, `${dir}/new`);
-  assert.equal(reader.read("file"), "moved");
+  assert.equal(reader.readAll(["file"])[0], "moved");
   await Deno.remove(dir, { recursive: true });
 });
 

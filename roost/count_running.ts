@@ -46,12 +46,15 @@ export function countRunning(dir: string, c: Libc): StartCount {
   const { records, older, ...others } = surveyRunningDirectory(dir, recordsOf(reader));
   const unreadable = older.length + others.unreadable.length + others.unopened.length;
   const running = runningInstances(c, records);
+  const unknown = records.filter((_, index) => !running[index]);
   using stats = new SmallFileReader(c, "/proc", MAX_STAT_BYTES);
-  const found = records.filter(({ pid, process_start }, index) =>
-    running[index] || isThatProcess(stats.read(`${pid}/stat`), process_start) ||
+  const texts = stats.readAll(unknown.map(({ pid }) => `${pid}/stat`));
+  const gone = new Set(unknown.filter(({ pid, process_start }, index) =>
+    !isThatProcess(texts[index]!, process_start) &&
     // Why it is another one, or seems to be, takes a closer look.
-    readProcess(pid, process_start).state !== "gone"
-  );
+    readProcess(pid, process_start).state === "gone"
+  ));
+  const found = records.filter((record) => !gone.has(record));
   return {
     found: found.map(({ session_id, pid, process_start }) => ({ session_id, pid, process_start })),
     read: records.length + unreadable,
