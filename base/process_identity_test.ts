@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { neglectfulParent } from "../tests/support/neglectful_parent.ts";
 import {
   heldPids,
   ownStartToken,
@@ -42,33 +43,16 @@ Deno.test("a process of another user exists, nonsense does not", () => {
 });
 
 Deno.test("a zombie is gone, and so is an ended process", async () => {
-  // The shell forks a child that ends at once and then becomes a program that never asks for it.
-  const parent = new Deno.Command("sh", {
-    args: ["-c", "sleep 0.1 & echo $!; exec sleep 30"],
-    stdout: "piped",
-    stdin: "null",
-  }).spawn();
-  const reader = parent.stdout.getReader();
-  try {
-    const pid = Number(new TextDecoder().decode((await reader.read()).value).trim());
-    const until = Date.now() + 5_000;
-    while (processExists(pid) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-    assert.notEqual(startToken(pid), null, "it still has its entry");
-    assert.deepEqual(readProcess(pid, startToken(pid)!), { state: "gone", reason: `no process holds pid ${pid}` });
-    const start = startToken(parent.pid)!;
-    assert.deepEqual(readProcess(parent.pid, start), { state: "same" });
-    parent.kill("SIGKILL");
-    await parent.status;
-    assert.equal(readProcess(parent.pid, start).state, "gone");
-  } finally {
-    await reader.cancel();
-    try {
-      parent.kill("SIGKILL");
-    } catch {
-      // It has ended.
-    }
-    await parent.status;
-  }
+  await using parent = await neglectfulParent(0.1);
+  const pid = parent.child;
+  const until = Date.now() + 5_000;
+  while (processExists(pid) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.notEqual(startToken(pid), null, "it still has its entry");
+  assert.deepEqual(readProcess(pid, startToken(pid)!), { state: "gone", reason: `no process holds pid ${pid}` });
+  const start = startToken(parent.pid)!;
+  assert.deepEqual(readProcess(parent.pid, start), { state: "same" });
+  await parent.end();
+  assert.equal(readProcess(parent.pid, start).state, "gone");
 });
 
 Deno.test("one look at all pids tells the same of each", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { neglectfulParent } from "../tests/support/neglectful_parent.ts";
 import { libc } from "./libc.ts";
 import { type NotedInstance, processInstance, runningInstances } from "./process_instance.ts";
 
@@ -60,15 +61,8 @@ Deno.test("of more processes than are looked at in one go each is told", { ignor
 });
 
 Deno.test("a process that has ended does not run, waited for or not", { ignore: !counted }, async () => {
-  // The shell forks a child that ends at once and then becomes a program that never asks for it.
-  const parent = new Deno.Command("sh", {
-    args: ["-c", "sleep 0.2 & echo $!; exec sleep 60"],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const reader = parent.stdout.getReader();
-  const zombie = noted(Number(new TextDecoder().decode((await reader.read()).value)));
+  await using parent = await neglectfulParent(0.2);
+  const zombie = noted(parent.child);
   assert.deepEqual(runningInstances(c, [zombie]), [true]);
   const until = Date.now() + 10_000;
   while (runningInstances(c, [zombie])[0] && Date.now() < until) {
@@ -77,9 +71,7 @@ Deno.test("a process that has ended does not run, waited for or not", { ignore: 
   assert.equal(processInstance(c, zombie.pid), zombie.process_instance, "its entry is still there");
   assert.deepEqual(runningInstances(c, [zombie]), [false]);
   const dead = noted(parent.pid);
-  parent.kill("SIGKILL");
-  await parent.status;
-  await reader.cancel();
+  await parent.end();
   assert.deepEqual(runningInstances(c, [dead]), [false]);
   assert.equal(processInstance(c, dead.pid), null);
 });

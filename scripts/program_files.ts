@@ -55,8 +55,8 @@ async function prepareRoost(folder: string): Promise<ProgramFolder> {
   const entry = await bundleRoost(folder);
   // As its task in deno.json. Young objects get 2 MB: with 1 MB a grant took 8 % more of the processor, with 4 MB a thousand
   // sessions took a third more memory than none. Threads that collect beside the daemon's own changed neither, but on one
-  // core its slowest answers took up to twice as long. All functions are compiled at once, and so lie in what Deno keeps of the
-  // compiled program: it is little, and compiling each as it is reached was a twentieth of the start.
+  // core its slowest answers took up to twice as long. All functions are compiled at once, and so lie in what Deno keeps of
+  // the compiled program: it is little, and compiling each as it is reached was a twentieth of the start.
   return {
     folder,
     entry: entry.slice(folder.length + 1),

@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
+import { neglectfulParent } from "../support/neglectful_parent.ts";
 import { processExists } from "../../base/process_identity.ts";
 import { recordedProcess } from "../../base/write_running_record.ts";
 import { VERSION } from "../../base/version.ts";
@@ -217,16 +218,9 @@ Deno.test("running capsules are counted by their processes, and nothing in their
 Deno.test("a process that the kernel counts otherwise is judged by its start, and one that has ended is not counted", async () => {
   await using home = new RoostHome();
   const alive = idleProcess();
-  // The shell forks a child that ends at once and then becomes a program that never asks for it.
-  const parent = new Deno.Command("sh", {
-    args: ["-c", "sleep 0.3 & echo $!; exec sleep 600"],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const reader = parent.stdout.getReader();
+  await using parent = await neglectfulParent(0.3);
+  const zombie = parent.child;
   try {
-    const zombie = Number(new TextDecoder().decode((await reader.read()).value));
     home.record(newId("ses"), zombie);
     while (processExists(zombie)) await new Promise((resolve) => setTimeout(resolve, 10));
     const { process_start } = recordedProcess(alive.pid);
@@ -241,11 +235,8 @@ Deno.test("a process that the kernel counts otherwise is judged by its start, an
       /: 3 live capsules .*\(7 records read in .*; 4 stale and 0 unreadable not counted\)$/,
     );
   } finally {
-    for (const child of [alive, parent]) {
-      child.kill("SIGKILL");
-      await child.status;
-    }
-    await reader.cancel();
+    alive.kill("SIGKILL");
+    await alive.status;
   }
 });
 
