@@ -274,7 +274,7 @@ Deno.test("what was changed in the cache is not run but unpacked again", async (
     const elsewhere = `${place}/elsewhere`;
     const changes: Record<string, () => void> = {
       "the same size, written to": () => Deno.writeTextFileSync(`${engine}/engine`, PROGRAM.replace("arg:", "bad:")),
-      "longer": () => Deno.writeTextFileSync(`${engine}/engine`, "#!/bin/sh\necho bad\n"),
+      "longer": () => Deno.writeTextFileSync(`${engine}/engine`, "#!/bin/sh\necho bad:longer\n"),
       "gone": () => Deno.removeSync(`${program}/main.txt`),
       "other rights": () => Deno.chmodSync(`${engine}/engine`, 0o755),
       "a link": () => {
@@ -295,7 +295,7 @@ Deno.test("what was changed in the cache is not run but unpacked again", async (
       change();
       const { status, args, stdout, stderr } = await start([`${place}/program`, "x"], env);
       assert.equal(status, 0, `${what}: ${stderr}`);
-      assert.ok(!stdout.includes("bad"), what);
+      assert.ok(!stdout.includes("bad:"), what);
       assert.equal(args.at(-1), "x", what);
       assert.equal(Deno.readTextFileSync(`${program}/main.txt`), "one", what);
       assert.ok(Deno.lstatSync(engine!).isDirectory && Deno.lstatSync(program!).isDirectory, what);
