@@ -14,20 +14,27 @@ export function registers({ options, manifest }: StagedSession): boolean {
 /**
  * Registers a session.
  *
+ * @param maybeRegistered Told when it fails and the daemon may count the session all the same: then its running record has to
+ * stay, naming a process that is gone, until the daemon or `mur ps` has seen it.
  * @throws {MurError} `E-RUN-019`.
  */
-export async function registerSession(staged: StagedSession): Promise<Registration> {
+export async function registerSession(staged: StagedSession, maybeRegistered: () => void): Promise<Registration> {
   const { options, manifest, sessionId } = staged;
   const approval = options.spawned?.approval ?? null;
-  const { register } = await import("../delegation/registration.ts");
-  return await register({
-    daemon: options.env.get("MURMUR_ROOST_URL"),
-    sessionId,
-    name: fullName(staged),
-    version: manifest.version,
-    approval,
-    bounds: options.bounds,
-  });
+  const { mayBeRegistered, register } = await import("../delegation/registration.ts");
+  try {
+    return await register({
+      daemon: options.env.get("MURMUR_ROOST_URL"),
+      sessionId,
+      name: fullName(staged),
+      version: manifest.version,
+      approval,
+      bounds: options.bounds,
+    });
+  } catch (error) {
+    if (mayBeRegistered(error)) maybeRegistered();
+    throw error;
+  }
 }
 
 /** The full name a launch gave, else that of the scope stores keep their artifacts under (spec roost 18, 20). */

@@ -64,17 +64,27 @@ export async function runScriptSession(staged: StagedSession, run: ScriptRun): P
     onCredential: () => {},
   });
   cleanup.defer(() => bound.close());
+  /** The daemon may count the session though it is at its end. */
+  let mayBeCounted = false;
   const record = () => {
     recordRunning(staged, paths.records, run);
-    cleanup.defer(() => removeRunningRecord(options.home.running, sessionId));
+    cleanup.defer(() => {
+      // One that the daemon may count stays, naming a process that is gone, until the daemon or `mur ps` has seen it.
+      if (!mayBeCounted) removeRunningRecord(options.home.running, sessionId);
+    });
   };
-  // Its running record comes before: should it die from now on, the daemon sees it by that.
+  // Its running record comes before: should it die from now on, or not learn that it is registered, the daemon sees it by that.
   const isRegistered = registers(staged);
   if (isRegistered) record();
-  const registration = isRegistered ? await registerSession(staged) : null;
+  const registration = isRegistered ? await registerSession(staged, () => mayBeCounted = true) : null;
   let outcome: "complete" | "failed" = "failed";
   // Before the running record is removed: one that is gone is a session that died to the daemon.
-  await using _retirement = { [Symbol.asyncDispose]: async () => void await registration?.deregister(outcome) };
+  await using _retirement = {
+    [Symbol.asyncDispose]: async () => {
+      const uncounted = await registration?.deregister(outcome);
+      mayBeCounted = uncounted === false;
+    },
+  };
   // A line of a component may quote what its upstream said, and that a key, or its input, and that a handle.
   const redacted = (text: string) =>
     redactPeerTokens(

@@ -259,13 +259,7 @@ class AgentSession {
   /** Its running record comes first: should it die from now on, or not learn that it is registered, the daemon sees it by that. */
   async #register(url: string): Promise<void> {
     this.#writeRunningRecord(url);
-    try {
-      this.#registration = await registerSession(this.#staged);
-    } catch (error) {
-      const { mayBeRegistered } = await import("../delegation/registration.ts");
-      this.#mayBeCounted = mayBeRegistered(error);
-      throw error;
-    }
+    this.#registration = await registerSession(this.#staged, () => this.#mayBeCounted = true);
     this.#undo.push(() => this.#retire());
   }
 

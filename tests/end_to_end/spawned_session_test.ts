@@ -18,6 +18,7 @@ import { murCommand, murEnvironment } from "../support/mur_process.ts";
 import { preparedFile } from "../support/prepared_home.ts";
 import { until } from "../support/process_tree.ts";
 
+const FAULTY_MUR = new URL("../support/faulty_mur.ts", import.meta.url).pathname;
 const MAIN_WITH_SHORT_TEARDOWN = new URL("../support/mur_with_short_teardown.ts", import.meta.url).pathname;
 
 Deno.test("a child begins with a copy of its parent's folder, which is content to it and nothing that is obeyed", async () => {
@@ -296,6 +297,29 @@ Deno.test("whoever registers has its running record by then, an agent and a scri
       assert.deepEqual(recorded.at(-1), [`${session_id}.json`]);
     }
   });
+});
+
+Deno.test("an agent and a script that could not learn whether they are registered are counted no longer than they live", async () => {
+  await using agent = await delegationWorld(capsule(delegating(["local/worker"], { name: "boss" })), []);
+  await using script = await delegationWorld(
+    { name: "probe-script", version: "0.1.0", capabilities: { spawn: { allow: ["local/worker"] } } },
+    [],
+  );
+  await Deno.copyFile(await preparedFile("probe_capsule.wasm"), `${script.project.project}/capsule.wasm`);
+  await Promise.all([agent, script].map(async ({ daemon, env, project }) => {
+    daemon.child.kill("SIGSTOP");
+    const run = await project.run({ env, main: FAULTY_MUR, stdin: "{}" });
+    assert.equal(run.status, 1);
+    assert.match(run.stderr, /error\[E-RUN-019\].*cannot be asked/);
+    const records = await Array.fromAsync(Deno.readDir(`${project.murmur}/running`));
+    assert.equal(records.length, 1, project.project);
+    // What was sent is read all the same.
+    daemon.child.kill("SIGCONT");
+    const id = records[0]!.name.replace(/\.json$/, "");
+    await until("the session is registered and found dead", async () => (await daemon.status(id)).status === 200);
+    const { body } = await daemon.status(id);
+    assert.deepEqual([body.status, body.live_capsules], ["failed", 0]);
+  }));
 });
 
 Deno.test("a capsule that may delegate needs its daemon", async () => {
