@@ -134,7 +134,12 @@ async function memoryFigure() {
   // At rest: nobody has asked anything, and what a request needs is loaded.
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   const atRest = residentBytes(daemon.child.pid);
-  for (let count = 0; count < SESSIONS; count++) await daemon.register(newId("ses"), "parent");
+  for (let count = 0; count < SESSIONS; count++) {
+    const id = newId("ses");
+    // As a session does before it registers.
+    home.record(id, Deno.pid);
+    await daemon.register(id, "parent");
+  }
   const live = residentBytes(daemon.child.pid);
   console.error(
     `  resident at rest ${(atRest / 1e6).toFixed(1)} MB, with ${SESSIONS} sessions ${(live / 1e6).toFixed(1)} MB`,

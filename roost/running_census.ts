@@ -33,6 +33,12 @@ const RECORD_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 /** Largest record, in bytes. */
 const MAX_RECORD_BYTES = 1 << 20;
 
+/**
+ * Sessions whose record was not seen that are looked at by their names. For more the directory is listed, which leaves so much
+ * to collect that a daemon asked often takes half as much memory again.
+ */
+const MAX_BY_NAME = 16;
+
 /** The census of one running directory. */
 export class RunningCensus implements Disposable {
   readonly #dir: string;
@@ -107,14 +113,19 @@ export class RunningCensus implements Disposable {
     if (this.#settled && this.#directory.isUnchanged()) return [];
     const now = Date.now();
     const directory = this.#directory.look();
-    const names = directory === "absent" ? NO_NAMES : namesIn(this.#dir);
-    // What cannot be listed proves nothing.
-    if (names === null) return [];
     let settled = directory === "there" && this.#directory.keep(now);
+    let unseen = 0;
+    let names = directory === "absent" ? NO_NAMES : null;
     const lost: string[] = [];
     for (const [id, seen] of this.#registered) {
-      // A listing may miss what is being replaced; what was seen is looked at by its name.
-      if (!RECORD_ID.test(id) || (seen === null && !names.has(`${id}.json`))) continue;
+      if (!RECORD_ID.test(id)) continue;
+      // A listing may miss what is being replaced; what was seen is always looked at by its name.
+      if (seen === null && ++unseen > MAX_BY_NAME) {
+        names ??= namesIn(this.#dir);
+        // What cannot be listed proves nothing.
+        if (names === null) settled = false;
+        if (!names?.has(`${id}.json`)) continue;
+      }
       const stamp = seen?.stamp ?? this.#stampOf(id);
       if (stamp.isUnchanged()) continue;
       const lookedAt = Date.now();

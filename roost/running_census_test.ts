@@ -108,3 +108,34 @@ Deno.test("thousands of sessions are looked at in one go", async () => {
   removeRunningRecord(home.running, "s700");
   assert.deepEqual(census.gone().registered, ["s700"]);
 });
+
+Deno.test("a directory that changes is not listed for a few sessions without a record, however many have one", async () => {
+  await using home = new RoostHome();
+  using census = new RunningCensus(home.running, []);
+  const ids = Array.from({ length: 200 }, (_, index) => `s${index}`);
+  for (const id of ids) home.record(id, Deno.pid);
+  for (const id of [...ids, "without", "later"]) census.register(id);
+  const { readDirSync } = Deno;
+  let listed = 0;
+  Deno.readDirSync = (path) => {
+    listed++;
+    return readDirSync(path);
+  };
+  try {
+    for (const [index, id] of ids.entries()) {
+      removeRunningRecord(home.running, id);
+      assert.deepEqual(census.gone().registered, [id]);
+      if (index === 100) home.record("later", Deno.pid);
+    }
+    assert.equal(listed, 0);
+    removeRunningRecord(home.running, "later");
+    assert.deepEqual(census.gone().registered, ["later"]);
+    // Of many it is.
+    for (const id of ids) census.register(`x${id}`);
+    home.record("xs150", Deno.pid, { process_start: "1" });
+    assert.deepEqual(census.gone().registered, ["xs150"]);
+    assert.equal(listed, 1);
+  } finally {
+    Deno.readDirSync = readDirSync;
+  }
+});
