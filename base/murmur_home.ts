@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { readVariable } from "./environment_variable.ts";
 import { MurError } from "./errors.ts";
 
 /** Paths under one home directory. */
@@ -42,9 +43,12 @@ export function murmurHomeAt(home: string): MurmurHome {
  *
  * @param cwd Against which a relative home is taken; without it a relative home is refused, as a record or state
  * directory needs (spec cli 2.1).
- * @throws {MurError} `E-IO-001` when neither is set, `E-IO-003` when it is relative and must not be.
+ * @throws {MurError} `E-IO-001` when neither is set, `E-IO-003` when it is relative and must not be, or not UTF-8.
  */
-export function murmurHome(env: { get(name: string): string | undefined } = Deno.env, cwd?: string): MurmurHome {
+export function murmurHome(
+  env: { get(name: string): string | undefined } = { get: readVariable },
+  cwd?: string,
+): MurmurHome {
   const home = env.get("HOME") || env.get("USERPROFILE");
   if (!home) {
     throw new MurError("E-IO-001", "the home directory cannot be determined: HOME is not set", {

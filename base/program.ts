@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { readVariable } from "./environment_variable.ts";
 
 /** What a helper process is. */
 export type HiddenMode = "component-host" | "translate-component";
@@ -55,8 +56,8 @@ export function programPlaces(): readonly { readonly path: string; readonly tree
   const carried = embeddedFile("..");
   if (carried === null) return [];
   const files = [
-    Deno.build.standalone ? Deno.execPath() : Deno.env.get("MURMUR_PROGRAM_FILE"),
-    Deno.env.get("MURMUR_MUR_BINARY"),
+    Deno.build.standalone ? Deno.execPath() : readVariable("MURMUR_PROGRAM_FILE"),
+    readVariable("MURMUR_MUR_BINARY"),
   ].filter((path) => path?.startsWith("/")) as string[];
   return [
     { path: carried.replace(/\/$/, ""), tree: true },
@@ -132,7 +133,7 @@ export function ownProgram(): OwnProgram | null {
   const cache = denoDirectory();
   // Where it would look by itself it need not be told.
   const found = cache === null ||
-    cache === denoDirectory({ get: (name) => name === "HOME" ? Deno.env.get(name) : undefined });
+    cache === denoDirectory({ get: (name) => name === "HOME" ? readVariable(name) : undefined });
   return {
     command,
     args: [...start, "--config", path("../deno.json"), path("../cli/main.ts")],
@@ -182,7 +183,7 @@ export function programStart(mode: HiddenMode, options: ProgramOptions): Program
 }
 
 /** Where Deno keeps its caches: a helper without an environment can't find out by itself. */
-export function denoDirectory(env: { get(name: string): string | undefined } = Deno.env): string | null {
+export function denoDirectory(env: { get(name: string): string | undefined } = { get: readVariable }): string | null {
   const own = env.get("DENO_DIR");
   if (own) return own;
   const caches = env.get("XDG_CACHE_HOME");

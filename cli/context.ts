@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { readVariable } from "../base/environment_variable.ts";
 import { formatWarning, type Warning } from "../base/errors.ts";
 import { type MurmurHome, murmurHome } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
@@ -139,7 +140,7 @@ export function progressLine(
 
 /** The context of this process. */
 export function processContext(bounds: TimeBounds = DEFAULT_TIME_BOUNDS): CliContext {
-  const env: Environment = Deno.env;
+  const env: Environment = { get: readVariable, toObject: () => Deno.env.toObject() };
   const cwd = Deno.cwd();
   let lost: unknown = null;
   const stdout = textOutput(Deno.stdout, env, (cause) => lost = cause);

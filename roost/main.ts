@@ -5,6 +5,7 @@
  * @module
  */
 import { descriptorLimit } from "../base/descriptor_limit.ts";
+import { readVariable } from "../base/environment_variable.ts";
 import { reasonOf } from "../base/errors.ts";
 import { type Libc, libc } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
@@ -61,10 +62,15 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   }
   const { port, registryPath, spawnAllow, maxDepth, maxConcurrent, ...given } = parsed.arguments;
   const cannotCount = "cannot count the capsules already running on this host";
-  const homePath = Deno.env.get("HOME");
+  const noHome = (why: string) => refuse(`${cannotCount}: the home directory could not be resolved: ${why}`);
+  let homePath: string | undefined;
+  try {
+    homePath = readVariable("HOME");
+  } catch (error) {
+    return noHome(reasonOf(error));
+  }
   if (!homePath?.startsWith("/")) {
-    const why = homePath ? `HOME is '${homePath}', which is not an absolute path` : "HOME is not set";
-    return refuse(`${cannotCount}: the home directory could not be resolved: ${why}`);
+    return noHome(homePath ? `HOME is '${homePath}', which is not an absolute path` : "HOME is not set");
   }
   const home = murmurHomeAt(homePath);
   const maxLiveCapsules = given.maxLiveCapsules ?? derivedCeiling(navigator.hardwareConcurrency);

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { readVariable } from "../base/environment_variable.ts";
 import { reasonOf } from "../base/errors.ts";
 import { RootedDir, type RootedFile } from "../base/rooted_dir.ts";
 import type { ProcessLimits } from "../artifact/manifest/capsule_manifest.ts";
@@ -284,10 +285,10 @@ function moveIntoTransientScope(): Promise<void> {
 }
 
 async function askForTransientScope(): Promise<void> {
-  const runtimeDirectory = Deno.env.get("XDG_RUNTIME_DIR");
-  if (runtimeDirectory === undefined || !runtimeDirectory.startsWith("/")) return;
   const unit = `murmur-${Deno.pid}-${count++}.scope`;
   try {
+    const runtimeDirectory = readVariable("XDG_RUNTIME_DIR");
+    if (runtimeDirectory === undefined || !runtimeDirectory.startsWith("/")) return;
     Deno.statSync(`${runtimeDirectory}/bus`);
     const { success } = await new Deno.Command("busctl", {
       args: transientScopeCall(unit, Deno.pid),

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { readVariable } from "../../base/environment_variable.ts";
 import { MurError, type Warning } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import { murmurHome, murmurHomeAt } from "../../base/murmur_home.ts";
@@ -112,7 +113,7 @@ export async function launchCapsule(launch: CapsuleLaunch): Promise<RunningCapsu
   hardenProcess();
   const bounds = launch.bounds ?? DEFAULT_TIME_BOUNDS;
   const variables = launch.env;
-  const env = variables === undefined ? Deno.env : { get: (name: string): string | undefined => variables[name] };
+  const env = { get: variables === undefined ? readVariable : (name: string): string | undefined => variables[name] };
   const home = launch.home === undefined ? murmurHome(env) : murmurHomeAt(launch.home);
   const components = await startComponents({ home, bounds });
   const stop = new AbortController();

@@ -122,6 +122,16 @@ Deno.test("a key of the configuration reaches the provider and nothing else, ove
   await Promise.all([searchingRun("anthropic", "config"), searchingRun("openai", "config")]);
 });
 
+Deno.test("a key that is no text refuses the launch by its name, and is shown nowhere", async () => {
+  await using provider = await startProviderServer({ format: "openai", key: KEY, dialect: "compatible" });
+  await using project = await agentProject(modelCapsule("openai", provider, "${PROVIDER_KEY}"));
+  const under = ["sh", "-c", `PROVIDER_KEY=$(printf '%s\\377' "$0") exec "$@"`, KEY];
+  const run = await project.run({ task: "x", under, env: { MUR_DEBUG: "1" } });
+  assert.equal(run.status, 1);
+  assert.match(run.stderr, /error\[E-IO-003\]: the value of PROVIDER_KEY in the environment is not UTF-8\n/);
+  await assertKeySafe(project, run);
+});
+
 Deno.test("so does a key of the environment and one that stands in the manifest", async () => {
   await Promise.all([searchingRun("anthropic", "environment"), searchingRun("openai", "manifest")]);
 });

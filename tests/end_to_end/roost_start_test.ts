@@ -10,8 +10,13 @@ import { VERSION } from "../../base/version.ts";
 import { derivedCeiling } from "../../roost/arguments.ts";
 import { idleProcess, roostCommand, RoostDaemon, RoostHome } from "../../roost/testing/daemon.ts";
 
-async function run(args: readonly string[], home: string, env: Record<string, string> = {}) {
-  const { code, stdout, stderr } = await roostCommand(args, { home, env }).output();
+async function run(
+  args: readonly string[],
+  home: string,
+  env: Record<string, string> = {},
+  under: readonly string[] = [],
+) {
+  const { code, stdout, stderr } = await roostCommand(args, { home, env, under }).output();
   return { code, stdout: new TextDecoder().decode(stdout), stderr: new TextDecoder().decode(stderr) };
 }
 
@@ -107,6 +112,13 @@ Deno.test("a running directory that cannot be listed, or a home that is none, en
     assert.equal(code, 1);
     assert.equal(stderr, `${prefix}the home directory could not be resolved: ${why}\n`);
   }
+  const bytes = ["sh", "-c", `HOME=$(printf '/tmp/\\377') exec "$@"`, "sh"];
+  const { code, stderr } = await run(["--port", String(port)], home.path, {}, bytes);
+  assert.equal(code, 1);
+  assert.equal(
+    stderr,
+    `${prefix}the home directory could not be resolved: the value of HOME in the environment is not UTF-8\n`,
+  );
   assert.ok(!(await isOpen(port)));
 });
 
