@@ -7,7 +7,7 @@
 import { descriptorLimit } from "../base/descriptor_limit.ts";
 import { readVariable } from "../base/environment_variable.ts";
 import { reasonOf } from "../base/errors.ts";
-import { type Libc, libc } from "../base/libc.ts";
+import { type Libc, libc, PRCTL } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
@@ -81,6 +81,8 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
   } catch (error) {
     return refuse(reasonOf(error));
   }
+  // It will hold the keys and every credential: no other process of this user looks into it, and no core file holds them.
+  c.prctl(PRCTL.SET_DUMPABLE, 0);
   const started = performance.now();
   let count: StartCount;
   try {

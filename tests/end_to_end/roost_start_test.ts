@@ -85,6 +85,18 @@ Deno.test("three lines in their order: the count, the address, the ceiling", asy
   assert.ok(!(await isOpen(daemon.port, "::1")));
 });
 
+Deno.test("another process of its user looks neither into its memory nor at its environment", async () => {
+  await using home = new RoostHome();
+  // Root may look into every process while it has the capability.
+  const under = Deno.uid() === 0 ? ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] : [];
+  await using daemon = await RoostDaemon.start([], { home: home.path, under });
+  const [command, ...args] = [...under, "sh", "-c", 'for f in mem environ fd/0; do cat "/proc/$0/$f" >/dev/null; done'];
+  const { stderr } = await new Deno.Command(command!, { args: [...args, String(daemon.child.pid)] }).output();
+  const lines = new TextDecoder().decode(stderr).trim().split("\n");
+  assert.equal(lines.length, 3, lines.join("\n"));
+  for (const line of lines) assert.match(line, /Permission denied$/);
+});
+
 Deno.test("the ceiling line names the flag's figure", async () => {
   await using home = new RoostHome();
   await using daemon = await RoostDaemon.start(["--max-live-capsules", "0"], { home: home.path });
