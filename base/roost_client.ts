@@ -18,6 +18,9 @@ export const CREDENTIAL_HEADER = "x-murmur-spawn-credential";
 /** Request header that carries the approval a session was launched with, at `/register`. */
 export const APPROVAL_HEADER = "x-murmur-spawn-approval";
 
+/** Response header of `/status` for a session the daemon does not know: the count it would tell for any other. */
+export const LIVE_CAPSULES_HEADER = "x-murmur-live-capsules";
+
 /** Where the daemon listens unless it is told otherwise. */
 export const DEFAULT_ROOST_URL = "http://127.0.0.1:7700";
 
@@ -225,11 +228,38 @@ export class RoostClient {
     return await this.#call({ method: "GET", path: `/status/${encodeURIComponent(sessionId)}` }, readStatus, options);
   }
 
+  /**
+   * Capsules live on the host, without a session to ask for; `null` when what answers does not tell.
+   *
+   * @throws {HttpError}
+   */
+  async liveCapsules(options: RoostCallOptions = {}): Promise<number | null> {
+    // No session has this id.
+    const { headers } = await this.#send({ method: "GET", path: "/status/" }, options);
+    const told = headers.get(LIVE_CAPSULES_HEADER);
+    return told !== undefined && /^\d{1,15}$/.test(told) ? Number(told) : null;
+  }
+
   async #call<T>(
-    { method, path, header, body }: Call,
+    call: Call,
     read: (answer: JsonObject, headers: ReadonlyMap<string, string>) => T | undefined,
-    { signal }: RoostCallOptions,
+    options: RoostCallOptions,
   ): Promise<RoostAnswer<T>> {
+    const { status, headers, answer } = await this.#send(call, options);
+    if (status !== 200) {
+      const message = answer?.error;
+      return {
+        ok: false,
+        status,
+        message: typeof message === "string" ? oneLine(message) : `${this.where} answered ${status}`,
+      };
+    }
+    const value = answer === null ? undefined : read(answer, headers);
+    if (value === undefined) throw new HttpError("protocol", `${this.where} does not answer as mur-roost does`);
+    return { ok: true, value };
+  }
+
+  async #send({ method, path, header, body }: Call, { signal }: RoostCallOptions) {
     const { host, port, path: base } = this.#address;
     const headers: (readonly [string, string])[] = header === undefined ? [] : [header];
     if (body !== undefined) headers.push(["content-type", "application/json"]);
@@ -245,18 +275,11 @@ export class RoostClient {
       deadline: performance.now() + this.#bounds.roostConnect + this.#bounds.roostAnswer,
       ...(signal === undefined ? {} : { signal }),
     });
-    const answer = jsonObject(await response.text(MAX_ANSWER));
-    if (response.status !== 200) {
-      const message = answer?.error;
-      return {
-        ok: false,
-        status: response.status,
-        message: typeof message === "string" ? oneLine(message) : `${this.where} answered ${response.status}`,
-      };
-    }
-    const value = answer === null ? undefined : read(answer, response.headers);
-    if (value === undefined) throw new HttpError("protocol", `${this.where} does not answer as mur-roost does`);
-    return { ok: true, value };
+    return {
+      status: response.status,
+      headers: response.headers,
+      answer: jsonObject(await response.text(MAX_ANSWER)),
+    };
   }
 }
 

@@ -2,7 +2,8 @@
  * `mur roost status`: what the spawn daemon counts, and what each running session may still spawn (spec cli 13.9).
  *
  * The daemon's API tells figures a session at a time and no list, so the sessions are those of the running records. Its
- * bounds it tells beside its answer to the health check. Nothing is changed, the records included.
+ * bounds it tells beside its answer to the health check, and its count beside the answer that it does not know a session.
+ * Nothing is changed, the records included.
  *
  * @module
  */
@@ -48,9 +49,13 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
   const running = records.filter((record) => readRecordProcess(record).state !== "gone");
   let bounds: RoostBounds | null;
   let listed: readonly ListedSession[];
+  let liveCapsules: number | null;
   try {
     bounds = await accepted(client.health());
     listed = await askAll(client, running);
+    const known = listed.flatMap(({ known }) => known === null ? [] : [known]);
+    // The last answer is the newest count.
+    liveCapsules = known.at(-1)?.live_capsules ?? await client.liveCapsules();
   } catch (cause) {
     if (!(cause instanceof HttpError)) throw cause;
     throw new MurError("E-IO-003", `no mur-roost answers at ${client.where}: ${cause.message}`, {
@@ -58,9 +63,6 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
       cause,
     });
   }
-  const known = listed.flatMap(({ known }) => known === null ? [] : [known]);
-  // The last answer is the newest count.
-  const liveCapsules = known.at(-1)?.live_capsules ?? null;
   const rows = asTree(listed);
   if (flags.json) {
     const sessions = rows.map(({ session: { record, known } }) => ({
@@ -83,7 +85,7 @@ export async function roostStatus(context: CliContext, flags: RoostStatusFlags =
   context.stdout.line(`mur-roost answers at ${client.where}`);
   context.stdout.line(
     liveCapsules === null
-      ? "live capsules: unknown, since no running session of this home is registered"
+      ? "live capsules: unknown, since this daemon does not tell them"
       : `live capsules: ${liveCapsules}`,
   );
   context.stdout.line(

@@ -77,8 +77,17 @@ Deno.test("a daemon that knows none of the sessions says so; one that is not the
     await using daemon = await RoostDaemon.start([], { home: home.path });
     const shown = await status(home.path, ["--url", daemon.url]);
     assert.equal(shown.code, 0);
-    assert.match(shown.out, /\nlive capsules: unknown, since .*\nbounds: \d+ live .*\nno running capsules\n$/);
+    assert.match(shown.out, /\nlive capsules: 0\nbounds: \d+ live .*\nno running capsules\n$/);
     await assert.rejects(Deno.stat(home.running), Deno.errors.NotFound);
+  }
+  {
+    // As after a restart: it counts what runs, and knows none of them.
+    await using other = new RoostHome();
+    for (let count = 0; count < 2; count++) other.record(newId("ses"), Deno.pid);
+    await using daemon = await RoostDaemon.start([], { home: other.path });
+    assert.match((await status(other.path, ["--url", daemon.url])).out, /\nlive capsules: 2\n[^]* unregistered /);
+    const { live_capsules } = JSON.parse((await status(other.path, ["--url", daemon.url, "--json"])).out);
+    assert.equal(live_capsules, 2);
   }
   const gone = await status(home.path, ["--url", "http://127.0.0.1:1"]);
   assert.equal(gone.code, 1);
@@ -104,11 +113,12 @@ Deno.test("records that name each other as parents are listed once each", async 
   );
 });
 
-Deno.test("bounds that a daemon does not tell are unknown", async () => {
+Deno.test("a count and bounds that a daemon does not tell are unknown", async () => {
   await using home = new RoostHome();
   await withLocalServer(() => Response.json({}), async ({ url }) => {
     const shown = await status(home.path, ["--url", url]);
     assert.deepEqual([shown.code, shown.err], [0, ""]);
+    assert.match(shown.out, /\nlive capsules: unknown, since this daemon does not tell them\n/);
     assert.match(shown.out, /\nbounds: unknown, since this daemon does not tell them\n/);
     const { max_depth, max_live_capsules } = JSON.parse((await status(home.path, ["--url", url, "--json"])).out);
     assert.deepEqual([max_depth, max_live_capsules], [null, null]);

@@ -9,7 +9,13 @@
  */
 import { reasonOf } from "../base/errors.ts";
 import { newTokenKey, sameText } from "../base/mac_token.ts";
-import { APPROVAL_HEADER, CREDENTIAL_HEADER, type RegisterRequest, type SpawnRequest } from "../base/roost_client.ts";
+import {
+  APPROVAL_HEADER,
+  CREDENTIAL_HEADER,
+  LIVE_CAPSULES_HEADER,
+  type RegisterRequest,
+  type SpawnRequest,
+} from "../base/roost_client.ts";
 import { mintApproval, mintCredential, newTokenId, openApproval, openCredential } from "../base/spawn_token.ts";
 import { envelopeExcess } from "./envelope.ts";
 import type { Grants } from "./grants.ts";
@@ -133,9 +139,12 @@ export class Referee {
 
   #status(segment: string, moment: number): HttpAnswer {
     this.#look(moment);
+    const { ledger } = this.#parts;
+    const now = performance.now();
     const id = decoded(segment);
-    const figures = id === null ? null : this.#parts.ledger.figures(id, performance.now());
-    if (figures === null) return NO_SESSION;
+    const figures = id === null ? null : ledger.figures(id, now);
+    // The count is the same whoever is asked for, and there may be nobody to ask for: after a restart, for instance.
+    if (figures === null) return { ...NO_SESSION, field: [LIVE_CAPSULES_HEADER, String(ledger.census(now))] };
     const { status, depthRemaining, liveChildren, liveCapsules } = figures;
     // Numbers and one of three words: nothing that JSON would escape.
     return {
