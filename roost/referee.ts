@@ -247,7 +247,8 @@ export class Referee {
     }
     const refuse = (message: string) => this.#log(refused(403, message), "register", request, { error: message });
     const state = ledger.approvalState(approval.id, performance.now());
-    if (state === "expired") return refuse(APPROVAL_EXPIRED);
+    // The ledger's clock never goes back, but stands still while the host is suspended; what the token says is absolute.
+    if (state === "expired" || approval.expiresAtMs <= Date.now()) return refuse(APPROVAL_EXPIRED);
     if (state === "spent") return refuse(APPROVAL_REDEEMED);
     if (!ledger.hasRoom()) return this.#full(request);
     ledger.spend(approval.id);

@@ -3,6 +3,7 @@ import { parseCapsuleManifest } from "../artifact/manifest/parse_capsule_manifes
 import { grantsOf } from "./grants.ts";
 import { Ledger, MAX_SESSIONS } from "./ledger.ts";
 import { Referee } from "./referee.ts";
+import { APPROVAL_EXPIRED } from "./refusals.ts";
 import { parseRequestHead, type RequestHead } from "./http_request.ts";
 
 const MANIFEST = "name: a\nversion: '1'\ncapabilities: { spawn: { allow: [local/a] } }\n";
@@ -50,4 +51,26 @@ Deno.test("an id that is given out again is another session: the credential of t
   assert.equal((await spawn(first)).status, 403);
   assert.equal((await end(first)).status, 403);
   assert.equal((await end(second)).status, 200);
+});
+
+Deno.test("an approval expires by the time it tells, too, whatever part of it the host slept through", async () => {
+  const asked = referee();
+  const registered = await post(asked, "/register", { session_id: "ses_p", name: "local/a", version: "1" });
+  const spawn = async () =>
+    (await post(asked, "/spawn", { name: "local/a", version: "1" }, {
+      "x-murmur-spawn-credential": registered.credential,
+    })) as { readonly approval: string; readonly expires_at_ms: number };
+  const redeem = (session_id: string, { approval }: { readonly approval: string }) =>
+    post(asked, "/register", { session_id, name: "local/a", version: "1" }, { "x-murmur-spawn-approval": approval });
+  const [first, second] = [await spawn(), await spawn()];
+  const { now } = Date;
+  try {
+    Date.now = () => first.expires_at_ms - 1;
+    assert.equal((await redeem("ses_a", first)).status, 200);
+    Date.now = () => second.expires_at_ms;
+    const late = await redeem("ses_b", second);
+    assert.deepEqual([late.status, late.error], [403, APPROVAL_EXPIRED]);
+  } finally {
+    Date.now = now;
+  }
 });
