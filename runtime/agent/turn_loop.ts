@@ -100,8 +100,12 @@ export interface TurnLoopServices {
   readonly spend: SpendGate;
   readonly trace: TraceWriter;
   readonly frames: FrameLog;
-  /** Tells that a task that still runs went a step further. */
-  progress(taskId: string, message: string): void;
+  /**
+   * Tells that a task that still runs went a step further.
+   *
+   * @param reopen Number of the reopen whose attempt begins with it; `null`: none does.
+   */
+  progress(taskId: string, message: string, reopen: number | null): void;
   readonly warn: WarningSink;
   /** The latched breach of the workdir size, if there is one (`E-RUN-013`). */
   workdirBreach(): MurError | null;
@@ -124,6 +128,10 @@ export interface AttemptInput {
   readonly messages: readonly Message[];
   /** Turns this task has used; numbers the next turn. */
   readonly turnsUsed: number;
+  /** Those its earlier attempts have used: status texts count the turns of an attempt (spec door 12.2). */
+  readonly turnsBefore: number;
+  /** Number of the reopen that made this attempt; 0 for a task's first. */
+  readonly reopen: number;
   /** `inference.max_turns`. */
   readonly maxTurns: number;
   readonly continuation: ContinuationSlot;
@@ -224,7 +232,7 @@ class Attempt {
   /** Steps 3 to 12 of spec session 9.3. */
   async #askDriver(): Promise<DriverCall> {
     const services = this.#services;
-    const { contextId, continuation, signal, taskId } = this.#input;
+    const { contextId, continuation, reopen, signal, taskId, turnsBefore } = this.#input;
     const turn = this.turn;
     const use = continuationUse(continuation.current, contextId, this.messages.length);
     const payload = this.#payload(use.continuationId, use.from);
@@ -242,7 +250,8 @@ class Attempt {
       });
       return { kind: "end", end: { kind: "spend_ceiling_reached", message: admission.text } };
     }
-    services.progress(taskId, `inference turn ${turn + 1}`);
+    const turnOfAttempt = turn - turnsBefore + 1;
+    services.progress(taskId, `inference turn ${turnOfAttempt}`, reopen > 0 && turnOfAttempt === 1 ? reopen : null);
     const hashes = services.trace.wire.request({
       system: services.system,
       toolsJson: payload.toolsJson,

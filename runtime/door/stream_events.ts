@@ -148,8 +148,8 @@ export function* frameEvents(frame: Frame, contextId: string): Iterable<StreamEv
   const { id, type, taskId, atMs } = frame;
   switch (type) {
     case "status": {
-      const { state, message, response = null, final } = frame;
-      yield* statusEvents({ taskId, contextId, state, message, response, final, atMs, id });
+      const { state, message, response = null, reopen = null, final } = frame;
+      yield* statusEvents({ taskId, contextId, state, message, response, reopen, final, atMs, id });
       return;
     }
     case "artifact":
@@ -211,6 +211,8 @@ interface StatusStep {
   readonly message: string;
   /** The answer of a completed task. */
   readonly response: string | null;
+  /** Number of the reopen whose attempt begins with it. */
+  readonly reopen: number | null;
   readonly final: boolean;
   readonly atMs: number;
   readonly id: number | null;
@@ -218,7 +220,7 @@ interface StatusStep {
 
 /** A status, behind the answer it brings. */
 function* statusEvents(step: StatusStep): Iterable<StreamEvent> {
-  const { taskId, contextId, state, message, response, final, atMs, id } = step;
+  const { taskId, contextId, state, message, response, reopen, final, atMs, id } = step;
   if (response !== null) {
     yield* artifactEvents({
       taskId,
@@ -244,7 +246,7 @@ function* statusEvents(step: StatusStep): Iterable<StreamEvent> {
             message: statusMessage({ id: taskId, contextId }, final ? "status" : id ?? "status", message),
             timestamp: timestamp(atMs),
           },
-          metadata: murmur({ frame: "status", final }),
+          metadata: murmur({ frame: "status", final, ...(reopen === null ? {} : { reopen }) }),
         },
       },
     },
@@ -259,7 +261,17 @@ export function snapshotEvent(task: TaskView): StreamEvent {
 /** The final status of an ended task whose frame is lost, or was never written: a refusal for room (spec door 8.4). */
 export function endEvents(task: TaskView): Iterable<StreamEvent> {
   const { id: taskId, contextId, state, message, response, changedMs: atMs } = task;
-  return statusEvents({ taskId, contextId, state, message: message ?? "", response, final: true, atMs, id: null });
+  return statusEvents({
+    taskId,
+    contextId,
+    state,
+    message: message ?? "",
+    response,
+    reopen: null,
+    final: true,
+    atMs,
+    id: null,
+  });
 }
 
 /** What a queue tells beside frames. */
@@ -314,14 +326,19 @@ export function rawFrameEvent(frame: Frame): RawEvent {
   const { id, type, taskId } = frame;
   switch (type) {
     case "status": {
-      const { contextId, state, message, response, final } = frame;
+      const { contextId, state, message, response, reopen, final } = frame;
       return {
         id,
         type,
         payload: {
           id: taskId,
           context_id: contextId,
-          status: { state, message, ...(response === undefined ? {} : { response }) },
+          status: {
+            state,
+            message,
+            ...(response === undefined ? {} : { response }),
+            ...(reopen === undefined ? {} : { reopen }),
+          },
           final,
         },
       };

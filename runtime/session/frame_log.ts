@@ -27,6 +27,8 @@ export interface StatusFrame {
   readonly message: string;
   /** The answer, on `completed`. */
   readonly response?: string;
+  /** On the first status of another attempt: number of the reopen, counted from 1. */
+  readonly reopen?: number;
   readonly final: boolean;
 }
 

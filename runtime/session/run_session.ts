@@ -1041,7 +1041,7 @@ class AgentSession {
       spend: this.#spend,
       trace: this.#trace,
       frames: this.#frames,
-      progress: (taskId, message) => this.#registry.progress(taskId, message),
+      progress: (taskId, message, reopen) => this.#registry.progress(taskId, message, reopen),
       warn: (warning) => this.#warn(warning),
       workdirBreach: () => this.#breach,
       record,

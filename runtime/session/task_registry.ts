@@ -356,11 +356,15 @@ export class TaskRegistry {
     return this.#entries.get(id)?.request.door?.traceparent ?? null;
   }
 
-  /** Tells of progress: a `working` status. */
-  progress(id: string, message: string): void {
+  /**
+   * Tells of progress: a `working` status.
+   *
+   * @param reopen Number of the reopen whose attempt begins with it.
+   */
+  progress(id: string, message: string, reopen: number | null = null): void {
     const entry = this.#entries.get(id);
     if (entry === undefined || isFinalState(entry.state)) return;
-    this.#status(entry, "working", message, false);
+    this.#status(entry, "working", message, false, { reopen });
   }
 
   /** The loop is done with the running task. An accepted cancel stands whatever the loop says (spec door 8.2). */
@@ -374,7 +378,7 @@ export class TaskRegistry {
     entry.response = entry.state === "completed" && end.response !== "" ? end.response : null;
     this.#generation++;
     forgetText(entry);
-    this.#status(entry, entry.state, entry.message, true, entry.response);
+    this.#status(entry, entry.state, entry.message, true, { response: entry.response });
   }
 
   /**
@@ -509,7 +513,13 @@ export class TaskRegistry {
     for (const done of [...entry.settled]) done();
   }
 
-  #status(entry: Entry, state: TaskState, message: string, final: boolean, response: string | null = null): void {
+  #status(
+    entry: Entry,
+    state: TaskState,
+    message: string,
+    final: boolean,
+    { response = null, reopen = null }: { readonly response?: string | null; readonly reopen?: number | null } = {},
+  ): void {
     const { id: taskId, contextId } = entry.request;
     this.#options.frames.publish({
       type: "status",
@@ -518,6 +528,7 @@ export class TaskRegistry {
       state,
       message,
       ...(response === null ? {} : { response }),
+      ...(reopen === null ? {} : { reopen }),
       final,
     });
   }

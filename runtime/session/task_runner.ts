@@ -256,6 +256,8 @@ async function runUntilAccepted(
       trust: task.standing.trust,
       messages,
       turnsUsed,
+      turnsBefore: turnsUsed,
+      reopen: reopenings.length,
       maxTurns,
       continuation: services.continuation,
       signal,

@@ -16,7 +16,7 @@ import {
   shownResults,
   toolEntry,
 } from "../support/agent_project.ts";
-import { allEvents, message, startSession } from "../support/door_session.ts";
+import { allEvents, message, sentEvents, startSession } from "../support/door_session.ts";
 import { processesBelow, stillRunning, until } from "../support/process_tree.ts";
 import { startRun } from "../support/serving_run.ts";
 
@@ -662,6 +662,37 @@ Deno.test("what hooks add to an answer reaches the caller with the turn that end
   assert.ok((await updates({ turns: [{ text: "again" }] })).every(({ artifact }) => artifact?.name !== "hook-all"));
   const run = await session.stop();
   assert.deepEqual(faults(run), [["hook-all", "on-inference", "artifact"]]);
+});
+
+Deno.test("the stream of a task that is sent back tells where each attempt begins, and counts its turns from 1", async () => {
+  await using project = await withHook("hook-reopen", {
+    "on-task-end": [{ times: 2, answer: { tag: "reopen-task", val: "do better" } }],
+  }, { lifecycle: { task_acceptance: "queue", after_task: "sleep", max_task_reopens: 2 } });
+  await using session = await startSession(project);
+  const task = message({ turns: [{ calls: [probe("letters", { size: 1 })] }, { text: "first" }] });
+  const events = await allEvents(await session.stream("SendStreamingMessage", task));
+  const statuses = events.flatMap(({ data: { result: { statusUpdate } } }) =>
+    statusUpdate?.metadata.murmur.frame === "status"
+      ? [[statusUpdate.status.message.parts[0].text, statusUpdate.metadata.murmur.reopen ?? null]]
+      : []
+  );
+  const expected = [
+    ["inference turn 1", null],
+    ["inference turn 2", null],
+    ["inference turn 1", 1],
+    ["inference turn 1", 2],
+    ["session ended", null],
+  ];
+  assert.deepEqual(statuses, expected);
+  const watched = await session.stream("stream/watch");
+  const raw: unknown[] = [];
+  for await (const { event, data } of sentEvents(watched)) {
+    if (event === "status") raw.push([data.status.message, data.status.reopen ?? null]);
+    if (data.final && event === "status") break;
+  }
+  assert.deepEqual(raw, expected);
+  const run = await session.stop();
+  assert.deepEqual(run.events("inference").map(({ turn }) => turn), [0, 1, 2, 3]);
 });
 
 Deno.test("a task that is canceled while a hook decides makes no call", async () => {
