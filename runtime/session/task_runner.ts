@@ -133,12 +133,9 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
   // A driver that keeps the conversation has none of the seed.
   if (seed.length > 0) services.continuation.current = null;
   const loop = services.loopFor(task, (entered) => record?.append(entered));
-  const { attempt, outcome, reopenings, exhausted } = await runUntilAccepted(services, task, {
-    before,
-    record,
-    loop,
-    signal,
-  });
+  const attempts = await runUntilAccepted(services, task, { before, record, loop, signal });
+  // From here on nothing is waited for, so no cancel is accepted that this does not tell.
+  const { attempt, outcome, reopenings, exhausted } = signal.aborted ? canceledIn(services, task, attempts) : attempts;
   services.handedOff?.leaveTask(task.id);
   if (exhausted !== null) {
     trace.write("task_failed", { task_id: task.id, cause: "reopen_budget_exhausted", reason: exhausted });
@@ -154,6 +151,10 @@ export async function runTask(services: TaskServices, task: TaskRequest, signal:
       task.contextId,
       attempt.messages.length,
     );
+  }
+  // Of the task's own end: an attempt that was sent back, or canceled meanwhile, leaves none.
+  if (outcome.status === "ok" && door !== null && services.threaded) {
+    writeOut(services, `result_${task.id}.txt`, resultText(outcome));
   }
   trace.endTask({ exitStatus: outcome.status, reopenCount: reopenings });
   if (outcome.status === "ok" && door !== null) publishArtifacts(services, task, attempt);
@@ -234,6 +235,34 @@ interface Attempts {
   readonly exhausted: string | null;
 }
 
+/**
+ * What the attempts at a task came to that was canceled meanwhile. A cancel may have been accepted when the last one had ended
+ * already, while hooks were told of it: it stands whatever that one came to (spec door 8.2, 10.3).
+ */
+function canceledIn(services: TaskServices, task: TaskRequest, attempts: Attempts): Attempts {
+  const { attempt, outcome } = attempts;
+  if (outcome.status === "canceled" || outcome.fatal !== null) return attempts;
+  const end = { kind: "canceled", phase: "turn", turn: Math.max(0, attempt.turnsUsed - 1) } as const;
+  const canceled = outcomeOf(end);
+  writeResult(services, canceled);
+  traceCanceled(services, task, end);
+  return { ...attempts, attempt: { ...attempt, end }, outcome: canceled, exhausted: null };
+}
+
+function traceCanceled(
+  { trace, registry, detachedWork, handedOff }: TaskServices,
+  task: TaskRequest,
+  { turn, phase }: Extract<AttemptEnd, { kind: "canceled" }>,
+): void {
+  trace.write("task_canceled", {
+    task_id: task.id,
+    turn,
+    phase: registry.cancelPhase(task.id) ?? phase,
+    detached_work_ids: detachedWork(),
+    delegation_ids: handedOff?.inFlight(task.id) ?? [],
+  });
+}
+
 /** Attempts at a task until one stands (spec session 11). Turns count over all of them. */
 async function runUntilAccepted(
   services: TaskServices,
@@ -264,16 +293,8 @@ async function runUntilAccepted(
     }, continued);
     turnsUsed = attempt.turnsUsed;
     const outcome = outcomeOf(attempt.end);
-    writeResult(services, task, outcome);
-    if (attempt.end.kind === "canceled") {
-      trace.write("task_canceled", {
-        task_id: task.id,
-        turn: attempt.end.turn,
-        phase: services.registry.cancelPhase(task.id) ?? attempt.end.phase,
-        detached_work_ids: services.detachedWork(),
-        delegation_ids: services.handedOff?.inFlight(task.id) ?? [],
-      });
-    }
+    writeResult(services, outcome);
+    if (attempt.end.kind === "canceled") traceCanceled(services, task, attempt.end);
     await services.handedOff?.endRunning(task.id, endCause(attempt.end, outcome.status));
     const wish = await hooks?.ended(task.id, outcome.status, resultText(outcome)) ?? null;
     // Nobody goes on with what a person stopped, nor in a session that cannot.
@@ -375,15 +396,15 @@ export function resultText(outcome: TaskOutcome): string {
   }
 }
 
-function writeResult(services: TaskServices, task: TaskRequest, outcome: TaskOutcome): void {
-  const text = resultText(outcome);
-  const names = ["result.txt"];
-  if (task.door !== null && services.threaded && outcome.status === "ok") names.push(`result_${task.id}.txt`);
-  for (const name of names) {
-    try {
-      writeAtomicallyIn(services.out, name, text, { mode: 0o600 });
-    } catch (cause) {
-      services.report(`out/${name} could not be written: ${reasonOf(cause)}`);
-    }
+/** Files what a task came to, as often as an attempt ends; the last one stands. */
+function writeResult(services: TaskServices, outcome: TaskOutcome): void {
+  writeOut(services, "result.txt", resultText(outcome));
+}
+
+function writeOut(services: TaskServices, name: string, text: string): void {
+  try {
+    writeAtomicallyIn(services.out, name, text, { mode: 0o600 });
+  } catch (cause) {
+    services.report(`out/${name} could not be written: ${reasonOf(cause)}`);
   }
 }

@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import type { JsonObject, JsonValue } from "../../base/json_value.ts";
+import { pathExists } from "../../base/path_exists.ts";
 import {
   agentProject,
   type AgentRun,
@@ -16,7 +17,7 @@ import {
   shownResults,
   toolEntry,
 } from "../support/agent_project.ts";
-import { allEvents, message, sentEvents, startSession } from "../support/door_session.ts";
+import { allEvents, type DoorSession, message, sentEvents, startSession } from "../support/door_session.ts";
 import { processesBelow, stillRunning, until } from "../support/process_tree.ts";
 import { startRun } from "../support/serving_run.ts";
 
@@ -734,6 +735,36 @@ Deno.test("a canceled task is not sent back, and a stopped session still tells i
   ]);
   assert.match(run.stderr, /^\[hook-all\] the end$/m);
   assert.equal(run.events("session_end").length, 1);
+});
+
+Deno.test("a cancel that is accepted while hooks are told of a task's end stands everywhere", async () => {
+  const cancelLate = async (cancel: (session: DoorSession, id: string) => Promise<unknown>) => {
+    await using project = await withHook("hook-all", { "on-task-end": [{ say: "told", delayMs: 2_000 }] }, {
+      lifecycle: { task_acceptance: "queue", after_task: "sleep", conversation: "threaded" },
+    });
+    await using session = await startSession(project);
+    const { result } = await session.rpc("SendMessage", message({ turns: [{ text: "the answer" }] }));
+    const { id } = result.task;
+    await until("the answer is filed", () => pathExists(`${session.records}/out/result.txt`));
+    await cancel(session, id);
+    await session.traced("task_end");
+    const run = await session.stop();
+    const [canceled] = run.events("task_canceled");
+    assert.deepEqual([canceled?.task_id, canceled?.turn, canceled?.phase], [id, 0, "turn"]);
+    assert.deepEqual(run.events("task_end").map(({ exit_status }) => exit_status), ["canceled"]);
+    assert.equal(run.result, "the task was canceled");
+    assert.equal(await pathExists(`${session.records}/out/result_${id}.txt`), false);
+    return run;
+  };
+  const [, stopped] = await Promise.all([
+    cancelLate(async (session, id) => {
+      const { result } = await session.rpc("CancelTask", { id });
+      assert.equal(result.status.state, "TASK_STATE_CANCELED");
+    }),
+    cancelLate((session) => session.stop()),
+  ]);
+  assert.equal(stopped.events("session_end")[0]?.exit_status, "canceled");
+  assert.equal(stopped.status, 1);
 });
 
 Deno.test("a resumed conversation is compacted first when that is asked for", async () => {
