@@ -166,8 +166,20 @@ export async function launchCapsule(launch: CapsuleLaunch): Promise<RunningCapsu
   return runningCapsule(await opened.promise, ended, () => stop.abort());
 }
 
+/** What events are read from. */
+interface Followed {
+  readonly tasks: TaskRegistry;
+  readonly frames: FrameLog;
+  /** Aborted when the session is over: one that cannot go on never closes its log. */
+  readonly over: AbortSignal;
+}
+
 function runningCapsule(session: ServingSession, ended: Promise<SessionOutcome>, abort: () => void): RunningCapsule {
   const { frames, tasks } = session;
+  const over = new AbortController();
+  const end = () => over.abort();
+  ended.then(end, end);
+  const followed: Followed = { tasks, frames, over: over.signal };
   const stop = () => {
     abort();
     return ended;
@@ -180,9 +192,9 @@ function runningCapsule(session: ServingSession, ended: Promise<SessionOutcome>,
     workdir: session.workdir,
     recordsDir: session.recordsDir,
     get events() {
-      return sessionEvents(frames, frames.lastId);
+      return sessionEvents(followed, frames.lastId);
     },
-    send: (text, { contextId } = {}) => sendTask(tasks, frames, text, contextId ?? null),
+    send: (text, { contextId } = {}) => sendTask(followed, text, contextId ?? null),
     stop,
     ended,
     async [Symbol.asyncDispose]() {
@@ -191,7 +203,8 @@ function runningCapsule(session: ServingSession, ended: Promise<SessionOutcome>,
   };
 }
 
-function sendTask(tasks: TaskRegistry, frames: FrameLog, text: string, contextId: string | null): CapsuleTask {
+function sendTask(followed: Followed, text: string, contextId: string | null): CapsuleTask {
+  const { tasks, frames } = followed;
   const from = frames.lastId;
   const { accepted, task } = tasks.offer({
     contextId,
@@ -208,7 +221,7 @@ function sendTask(tasks: TaskRegistry, frames: FrameLog, text: string, contextId
   const result = async (): Promise<TaskResult> => {
     const refused: TaskResult = { state: "rejected", message: task.message ?? "", response: null };
     if (!accepted) return refused;
-    for await (const event of taskEvents(tasks, frames, task.id, from)) {
+    for await (const event of taskEvents(followed, task.id, from)) {
       if (event.type === "status" && event.final) break;
     }
     const end = tasks.find(task.id, null)!;
@@ -217,7 +230,7 @@ function sendTask(tasks: TaskRegistry, frames: FrameLog, text: string, contextId
   return {
     id: task.id,
     contextId: task.contextId,
-    events: accepted ? taskEvents(tasks, frames, task.id, from) : noEvents(),
+    events: accepted ? taskEvents(followed, task.id, from) : noEvents(),
     result: result(),
     reply: (answer) => tasks.reply(task.id, answer),
     cancel: () => tasks.cancel(task.id) !== null,
@@ -227,13 +240,11 @@ function sendTask(tasks: TaskRegistry, frames: FrameLog, text: string, contextId
 async function* noEvents(): AsyncGenerator<CapsuleEvent, void> {}
 
 /** Frames after `seen` as they come. What a slow reader has not taken stays in the log, whose size is bounded. */
-async function* sessionEvents(frames: FrameLog, seen: number): AsyncGenerator<CapsuleEvent, void> {
+async function* sessionEvents({ frames, over }: Followed, seen: number): AsyncGenerator<CapsuleEvent, void> {
   let wake: (() => void) | null = null;
-  let closed = false;
-  const leave = frames.subscribe(() => wake?.(), () => {
-    closed = true;
-    wake?.();
-  });
+  const moved = () => wake?.();
+  const leave = frames.subscribe(moved);
+  over.addEventListener("abort", moved);
   try {
     for (;;) {
       const { gap, frames: missed } = frames.replay(seen);
@@ -243,31 +254,27 @@ async function* sessionEvents(frames: FrameLog, seen: number): AsyncGenerator<Ca
         yield frame;
       }
       if (frames.lastId > seen) continue;
-      if (closed) return;
+      if (over.aborted) return;
       await new Promise<void>((resolve) => wake = resolve);
     }
   } finally {
     leave();
+    over.removeEventListener("abort", moved);
   }
 }
 
-async function* taskEvents(
-  tasks: TaskRegistry,
-  frames: FrameLog,
-  id: string,
-  seen: number,
-): AsyncGenerator<CapsuleEvent, void> {
-  for await (const event of sessionEvents(frames, seen)) {
+async function* taskEvents(followed: Followed, id: string, seen: number): AsyncGenerator<CapsuleEvent, void> {
+  for await (const event of sessionEvents(followed, seen)) {
     if (event.type !== "gap" && event.taskId !== id) continue;
     yield event;
     if (event.type === "status" && event.final) return;
     // Its final status may be among what is lost.
-    if (event.type === "gap" && isOver(tasks, frames, id)) return;
+    if (event.type === "gap" && isOver(followed, id)) return;
   }
 }
 
 /** Whether a task has ended and its final status is no longer to come. */
-function isOver(tasks: TaskRegistry, frames: FrameLog, id: string): boolean {
+function isOver({ tasks, frames }: Followed, id: string): boolean {
   const state = tasks.find(id, null)?.state;
   if (state === undefined || !isFinalState(state) || tasks.running?.id === id) return false;
   return !frames.replay(0).frames.some((frame) => frame.type === "status" && frame.taskId === id && frame.final);

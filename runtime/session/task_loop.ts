@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { MurError, reasonOf } from "../../base/errors.ts";
 import { letOthersWork } from "../../base/other_work.ts";
 import type { Lifecycle } from "./stage_session.ts";
 import type { TaskRegistry, TaskRequest } from "./task_registry.ts";
@@ -19,7 +20,7 @@ export interface TaskLoopOptions {
   readonly idleMs: number;
   /** Aborted: the session winds down. */
   readonly stop: AbortSignal;
-  /** Runs one task to its end; it never fails for what the task does. */
+  /** Runs one task to its end; it fails only when the session cannot go on, never for what the task does. */
   readonly run: (task: TaskRequest, signal: AbortSignal) => Promise<TaskOutcome>;
   /** A task the runtime makes once the launch task is over (spec session 13.4); `null` without one. */
   readonly afterLaunch: () => Promise<TaskRequest | null>;
@@ -45,18 +46,28 @@ export async function runTaskLoop(options: TaskLoopOptions): Promise<TaskOutcome
   const decide = (outcome: TaskOutcome) => {
     if (decided === null || decided.status === "ok") decided = outcome;
   };
+  const runOne = async (task: TaskRequest, signal: AbortSignal) => {
+    try {
+      return await run(task, signal);
+    } catch (error) {
+      // The session cannot go on. Whoever follows the task learns that it has ended (spec door 12.2).
+      const { code, message } = error instanceof MurError ? error : new MurError("E-RUN-007", reasonOf(error));
+      registry.finish(task.id, { state: "failed", message: `error[${code}]: ${message}`, response: null });
+      throw error;
+    }
+  };
   const close = () => registry.close("session_stopped");
   stop.addEventListener("abort", close);
   try {
     if (stop.aborted) return decided;
     let over = launchTask === null ? lifecycle.taskAcceptance === "none" : !staysUp;
     if (launchTask !== null) {
-      const outcome = await run(launchTask, registry.enter(launchTask));
+      const outcome = await runOne(launchTask, registry.enter(launchTask));
       decide(outcome);
       over ||= outcome.status !== "ok";
     }
     const made = stop.aborted ? null : await afterLaunch();
-    if (made !== null) await run(made, registry.enter(made));
+    if (made !== null) await runOne(made, registry.enter(made));
     if (over) return decided;
     if (launchTask !== null) goOn();
     for (;;) {
@@ -64,7 +75,7 @@ export async function runTaskLoop(options: TaskLoopOptions): Promise<TaskOutcome
       if (next === null) return decided;
       // Its sender is answered first: what a door answers goes out once this thread waits, and work begins with a lot of its own.
       if (next.request.door !== null) await letOthersWork();
-      const outcome = await run(next.request, next.signal);
+      const outcome = await runOne(next.request, next.signal);
       const last = !staysUp || stop.aborted || outcome.fatal !== null;
       // A session that takes no more work is closing out, though only a signal ends it (spec session 17.2, 18).
       if (last || registry.closed) decide(outcome);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { MurError } from "../../base/errors.ts";
 import { LAUNCH_TASK, LOST_COMMANDS_TASK, requestStanding } from "../agent/task_origin.ts";
 import { FrameLog } from "./frame_log.ts";
 import { runTaskLoop, type TaskLoopOptions } from "./task_loop.ts";
@@ -34,14 +35,14 @@ const SLEEP: Lifecycle = { taskAcceptance: "queue", afterTask: "sleep" };
 async function loop(
   lifecycle: Lifecycle,
   during: (task: TaskRequest, world: World) => Promise<TaskOutcome> | TaskOutcome,
-  more: Partial<TaskLoopOptions> & { readonly before?: (world: World) => void } = {},
+  more: Partial<TaskLoopOptions> & { readonly before?: (world: World) => void; readonly frames?: FrameLog } = {},
 ) {
   const ran: string[] = [];
   const records: string[] = [];
   const registry = new TaskRegistry({
     acceptance: lifecycle.taskAcceptance,
     queueDepth: 2,
-    frames: new FrameLog(),
+    frames: more.frames ?? new FrameLog(),
     records: { canceledQueued: () => {}, rejected: (_task, cause) => void records.push(cause) },
     contextOf: (contextId) => ({ contextId: contextId ?? "ctx_2", loadHistory: false }),
     residue: () => [],
@@ -150,6 +151,31 @@ Deno.test("a task that cannot be survived ends a sleeping session", async () => 
   const fatal: TaskOutcome = { ...FAILED, fatal: new Error("full") as never };
   const { decided } = await loop(SLEEP, () => fatal, { before: ({ registry }) => void registry.offer(OFFER) });
   assert.equal(decided, fatal);
+});
+
+Deno.test("whoever follows a task is told of its end when the session cannot go on in the midst of it", async () => {
+  const error = new MurError("E-RUN-007", "trace write failed: no space is left");
+  for (const launchTask of [LAUNCH, null]) {
+    const frames = new FrameLog();
+    let world: World | undefined;
+    await assert.rejects(
+      loop(SLEEP, () => Promise.reject(error), {
+        launchTask,
+        frames,
+        before(given) {
+          world = given;
+          given.registry.offer(OFFER);
+        },
+      }),
+      error,
+    );
+    const finals = frames.replay(0).frames.flatMap((frame) => frame.type === "status" && frame.final ? [frame] : []);
+    const failed = ["failed", "error[E-RUN-007]: trace write failed: no space is left"];
+    const refused = ["rejected", "task rejected: the session ended before this task started"];
+    assert.deepEqual(finals.map(({ state, message }) => [state, message]), launchTask ? [failed, refused] : [failed]);
+    assert.deepEqual(world!.registry.list(null).map(({ state }) => state).sort(), finals.map(({ state }) => state));
+    assert.equal(world!.registry.running, null);
+  }
 });
 
 Deno.test("the runtime's own task runs after the launch task, decides nothing and takes no place", async () => {

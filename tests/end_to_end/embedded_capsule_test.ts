@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { launchCapsule, MurError, type RunningCapsule } from "../../mod.ts";
+import { canMount } from "../support/own_mounts.ts";
 import { type AgentProject, agentProject, capsule, toolEntry } from "../support/agent_project.ts";
 
 const SERVING = capsule({
@@ -99,6 +100,27 @@ Deno.test("a refused launch is thrown with its code, and nothing is left", async
     launch(project, { manifest: "open.yaml", containment: "sealed" }),
     (error) => error instanceof MurError && error.code === "E-CAP-003",
   );
+});
+
+Deno.test("a capsule that cannot go on leaves nobody who follows it waiting", { ignore: !canMount() }, async () => {
+  await using project = await agentProject(SERVING);
+  await Deno.mkdir(`${project.murmur}/records`, { mode: 0o700 });
+  const turns = Array(40).fill({ calls: Array(20).fill({ name: "no-such-tool" }) });
+  const run = await project.mur([program(...turns)], {
+    main: new URL("../support/embedding_program.ts", import.meta.url).pathname,
+    mounts: [{ at: `${project.murmur}/records`, kilobytes: 128 }],
+  });
+  assert.equal(run.status, 0, run.stderr);
+  const { events, result, code, session, late } = JSON.parse(run.stdout);
+  assert.equal(code, "E-RUN-007");
+  assert.deepEqual(result, {
+    state: "failed",
+    message: "error[E-RUN-007]: trace write failed: cannot write trace.jsonl: no space is left",
+    response: null,
+  });
+  assert.equal(events.at(-1), "status");
+  assert.deepEqual(session, events);
+  assert.deepEqual(late, []);
 });
 
 Deno.test("a capsule that ends by itself tells how", async () => {
