@@ -44,9 +44,12 @@ export interface RecordContent {
   readonly firstSkipped: number | null;
 }
 
-/** Whether a context id can name a directory: one path segment that hides nothing (spec session 1). */
+/**
+ * Whether a context id can name a directory: one path segment that hides nothing (spec session 1). Half a character has no
+ * name of its own: every such id would name the same directory.
+ */
 export function isContextSegment(id: string): boolean {
-  return id !== "" && !id.startsWith(".") && !/[/\0]/.test(id);
+  return id !== "" && !id.startsWith(".") && !/[/\0]/.test(id) && id.isWellFormed();
 }
 
 /** Directory of one context. */

@@ -124,7 +124,7 @@ Deno.test("a header is written first; a record without one is adopted; an existi
 
 Deno.test("a context id that is no path segment is reported once and recorded nowhere", () =>
   withStore((open, root) => {
-    for (const contextId of ["", ".", "..", "../x", "/abs", "a/b", ".hidden", "nul\0"]) {
+    for (const contextId of ["", ".", "..", "../x", "/abs", "a/b", ".hidden", "nul\0", "half \ud800"]) {
       assert.equal(isContextSegment(contextId), false);
       const { record, reports } = open({ contextId });
       record.append([A]);
@@ -134,7 +134,9 @@ Deno.test("a context id that is no path segment is reported once and recorded no
       assert.deepEqual(record.messages, []);
     }
     assert.deepEqual([...Deno.readDirSync(root)], []);
-    for (const contextId of ["ctx_1", "a b", "a..b", "é", "-x"]) assert.equal(isContextSegment(contextId), true);
+    for (const contextId of ["ctx_1", "a b", "a..b", "é", "-x", "whole \u{1f600}"]) {
+      assert.equal(isContextSegment(contextId), true);
+    }
   }));
 
 Deno.test("a failed write is reported once, leaves the attempt unrecorded, and the next attempt closes the gap", () =>
