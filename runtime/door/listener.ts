@@ -20,6 +20,7 @@ import type { DoorSession, PlaneRequest } from "./door_session.ts";
 import type { DoorTokens } from "./door_token.ts";
 import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
 import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
+import { LastingServer } from "./lasting_server.ts";
 import { LargeAnswers, SMALL_ANSWER_BYTES } from "./large_answer.ts";
 import type { RestEndpoint } from "./rest_endpoint.ts";
 import { type RestRoute, restRoute } from "./rest_route.ts";
@@ -47,6 +48,8 @@ export interface ListenerOptions {
   /** `null`: the door is public. */
   readonly tokens: DoorTokens | null;
   readonly bounds: Pick<TimeBounds, "doorBody" | "doorHeartbeat">;
+  /** Takes what the operator should know. */
+  readonly report: (text: string) => void;
 }
 
 /** A bound listener. */
@@ -158,14 +161,14 @@ export function rawPath(target: string): string {
 export function openListener(options: ListenerOptions): Listener {
   const { hostname, port } = options;
   const door = new Door(options);
-  let server: Deno.HttpServer<Deno.NetAddr>;
+  let server: LastingServer;
   try {
-    server = Deno.serve({
+    server = new LastingServer({
       hostname,
       port: port ?? 0,
-      onListen: () => {},
-      onError: () => new Response(null, { status: 500 }),
-    }, (request) => door.answer(request));
+      answer: (request) => door.answer(request),
+      lost: (reason) => options.report(`the door takes no more connections for now: ${reason}`),
+    });
   } catch (cause) {
     if (cause instanceof Deno.errors.AddrInUse && port !== null) {
       throw new MurError("E-RUN-010", `port ${port} is already in use (network.internal_port)`, {
@@ -179,7 +182,7 @@ export function openListener(options: ListenerOptions): Listener {
     });
   }
   return {
-    port: server.addr.port,
+    port: server.port,
     serve: () => door.serve(),
     expectRequest: () => door.expectRequest(),
     async close(drainMs) {

@@ -949,6 +949,7 @@ Deno.test("a taken port is an error of its own only when the manifest pins it", 
     origins: [],
     tokens: null,
     bounds: { doorBody: 1, doorHeartbeat: 1 },
+    report: () => {},
   };
   const session = {} as Parameters<typeof openListener>[0]["session"];
   assert.throws(

@@ -550,6 +550,7 @@ class AgentSession {
       },
       tokens: this.#doorTokens,
       bounds: options.bounds,
+      report: (text) => this.#report(text),
     });
     this.#undo.push(() => this.#listener.close(options.bounds.doorDrain));
   }

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { agentProject, capsule } from "../support/agent_project.ts";
-import { type DoorSession, message, sentEvents, startSession } from "../support/door_session.ts";
+import { allEvents, type DoorSession, message, sentEvents, startSession } from "../support/door_session.ts";
 import { until } from "../support/process_tree.ts";
 
 const serving = () =>
@@ -226,6 +226,40 @@ Deno.test("large answers come whole, and those nobody takes hold a bounded amoun
     "room for another answer",
     async () => (await session.rpc("GetTask", { id: task.id })).result !== undefined,
   );
+});
+
+Deno.test("more connections than the system gives descriptors end neither the session nor a stream, and the door opens again", async () => {
+  await using project = await serving();
+  await using session = await startSession(project, [], { under: ["sh", "-c", 'ulimit -n 160; exec "$@"', "sh"] });
+  const step = { delayMs: 1_500, calls: [{ name: "no-such-tool" }] };
+  const slow = { turns: [step, step, step, { text: "done" }] };
+  const followed = allEvents(await session.stream("SendStreamingMessage", message(slow)));
+  const half = new TextEncoder().encode("POST / HTTP/1.1\r\nhost: loc");
+  const held: Deno.Conn[] = [];
+  const deadline = Date.now() + 4_000;
+  let refusals = 0;
+  // Goes on while the door is shut: it opens between and is filled again.
+  while (Date.now() < deadline) {
+    try {
+      const connection = await Deno.connect({ hostname: "127.0.0.1", port: session.port });
+      held.push(connection);
+      if (held.length % 2 === 0) await connection.write(half);
+    } catch {
+      refusals++;
+      await pause(20);
+    }
+    if (held.length > 1_000) await pause(20);
+  }
+  assert.ok(refusals > 0, "the limit was reached");
+  for (const connection of held) connection.close();
+  const events = await followed;
+  assert.equal(events.at(-1)!.data.result.statusUpdate.status.state, "TASK_STATE_COMPLETED");
+  await until("the door opens again", () => session.rpc("ListTasks").then(() => true, () => false));
+  await assertServes(session);
+  const run = await session.stop();
+  assert.equal(run.status, 0, run.stderr);
+  assert.equal(run.trace.at(-1)!.event_type, "session_end");
+  assert.match(run.stderr, /^the door takes no more connections for now: .*Too many open files/m);
 });
 
 Deno.test("2,000 connections that are idle or have sent half a request impair nothing", async () => {

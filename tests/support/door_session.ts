@@ -115,7 +115,7 @@ function isWhole(answer: string): boolean {
 export async function startSession(
   project: AgentProject,
   args: readonly string[] = [],
-  options: Pick<MurOptions, "env" | "main"> = {},
+  options: Pick<MurOptions, "env" | "main" | "under"> = {},
 ): Promise<DoorSession> {
   const run = await startRun(project, null, args, options);
   let finished: Promise<AgentRun> | undefined;

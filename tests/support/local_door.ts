@@ -102,6 +102,7 @@ export function openLocalDoor(options: LocalDoorOptions = {}): LocalDoor {
     },
     tokens,
     bounds: { ...DEFAULT_TIME_BOUNDS, ...options.bounds },
+    report: () => {},
   });
   if (options.waits !== true) listener.serve();
   return {
