@@ -150,6 +150,9 @@ export function parseExited(payload: Uint8Array): ExitNotice | null {
 /** Longest path a unix socket may have, with room for systems that allow little. */
 const MAX_SOCKET_PATH = 100;
 
+/** Wait before a connection that the system could not give is asked for again, in milliseconds. */
+const RETRY_MS = 50;
+
 /** Characters of a socket's name: 96 random bits. */
 const SOCKET_NAME = 24;
 
@@ -202,8 +205,10 @@ export class ControlSocket implements Disposable {
         return await this.#listener.accept();
       } catch (cause) {
         if (cause instanceof Deno.errors.BadResource || cause instanceof Deno.errors.Interrupted) return null;
-        // Someone hung up while waiting; the socket itself is well.
-        if (!(cause instanceof Deno.errors.ConnectionAborted)) return null;
+        // The socket itself is well. Someone hung up while waiting, or the system has no descriptor left for the moment.
+        if (!(cause instanceof Deno.errors.ConnectionAborted)) {
+          await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        }
       }
     }
   }

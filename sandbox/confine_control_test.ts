@@ -153,3 +153,27 @@ Deno.test("a socket's directory may have a path of any length", async () => {
     await Deno.remove(root, { recursive: true });
   }
 });
+
+Deno.test("a socket outlives a moment without descriptors: who connected then is accepted afterwards", async () => {
+  const program = `
+    import { ControlSocket } from ${JSON.stringify(import.meta.resolve("./confine_control.ts"))};
+    using socket = new ControlSocket(Deno.makeTempDirSync());
+    const client = await Deno.connect({ transport: "unix", path: socket.directory + "/" + socket.name });
+    const files = [];
+    try {
+      for (;;) files.push(Deno.openSync("/dev/null"));
+    } catch {
+      // There are no more.
+    }
+    const accepted = socket.accept();
+    setTimeout(() => { for (const file of files) file.close(); }, 200);
+    console.log(await accepted !== null);
+    socket.close();
+    console.log(await socket.accept());
+    Deno.removeSync(socket.directory, { recursive: true });
+    Deno.exit(0);`;
+  const output = await new Deno.Command("sh", {
+    args: ["-c", 'ulimit -n 120; exec "$@"', "sh", Deno.execPath(), "eval", program],
+  }).output();
+  assert.equal(new TextDecoder().decode(output.stdout), "true\nnull\n", new TextDecoder().decode(output.stderr));
+});
