@@ -6,7 +6,8 @@
  */
 import { ioError, MurError } from "../../base/errors.ts";
 import { countLine, NO_COUNTS, type TraceCounts } from "./trace_counters.ts";
-import type { TraceEventBodies, TraceEventType } from "./trace_event.ts";
+import { TRACE_EVENT_KEYS, type TraceEventBodies, type TraceEventType } from "./trace_event.ts";
+import { isOfItsKind, kindText, mayBeNull } from "./trace_value.ts";
 
 /** A line of a known event, as far as it may be trusted: the keys in {@linkcode REQUIRED} are there, the rest may be. */
 export type TraceRecord<T extends TraceEventType = TraceEventType> = {
@@ -114,6 +115,27 @@ function bad(path: string, line: number, reason: string): MurError {
   return new MurError("E-TRC-001", `${path}:${line}: ${reason}`);
 }
 
+function isKnown(type: string): type is TraceEventType {
+  return Object.hasOwn(TRACE_EVENT_KEYS, type);
+}
+
+/** Largest time a date can show, in Unix milliseconds. */
+const MAX_TIME_MS = 8.64e15;
+
+/** Takes out what has a value that its key never has: to the reader it is a key it does not know. */
+function withoutStrange(line: Record<string, unknown>, type: string, keys: readonly string[]): object {
+  for (const key of ["event_id", "parent_id", "session_id"]) {
+    if (line[key] !== null && typeof line[key] !== "string") delete line[key];
+  }
+  const { timestamp } = line;
+  if (typeof timestamp !== "number" || Math.abs(timestamp) > MAX_TIME_MS) delete line.timestamp;
+  for (const key of keys) {
+    const isFit = line[key] === null ? mayBeNull(key) : isOfItsKind(type, key, line[key]);
+    if (!isFit) delete line[key];
+  }
+  return line;
+}
+
 function parseLine(text: string, path: string, number: number): TraceLine {
   let value: unknown;
   try {
@@ -122,12 +144,15 @@ function parseLine(text: string, path: string, number: number): TraceLine {
     throw bad(path, number, "not a JSON object");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw bad(path, number, "not a JSON object");
-  const line = value as TraceLine;
-  if (typeof line.event_type !== "string") throw bad(path, number, "missing key 'event_type'");
-  for (const key of (REQUIRED as Record<string, readonly string[]>)[line.event_type] ?? []) {
-    if (line[key] === undefined) throw bad(path, number, `${line.event_type}: missing key '${key}'`);
+  const line = value as Record<string, unknown>;
+  const { event_type: type } = line;
+  if (typeof type !== "string") throw bad(path, number, "missing key 'event_type'");
+  if (!isKnown(type)) return withoutStrange(line, type, []) as TraceLine;
+  for (const key of (REQUIRED as Record<string, readonly string[]>)[type] ?? []) {
+    if (line[key] === undefined) throw bad(path, number, `${type}: missing key '${key}'`);
+    if (!isOfItsKind(type, key, line[key])) throw bad(path, number, `${type}: '${key}' is not ${kindText(type, key)}`);
   }
-  return line;
+  return withoutStrange(line, type, TRACE_EVENT_KEYS[type]) as TraceLine;
 }
 
 /**

@@ -43,6 +43,52 @@ Deno.test("a bad line is named with file and number", () => {
   );
 });
 
+Deno.test("a key that is needed and has a value of another kind is named; one that is not is passed over", () => {
+  const event = (keys: object) => `${START}\n${JSON.stringify(keys)}\n`;
+  const ended = {
+    event_type: "task_end",
+    exit_status: "ok",
+    duration_ms: 1,
+    turns: 1,
+    input_tokens: 1,
+    output_tokens: 1,
+  };
+  assert.equal(refusal(event({ ...ended, task_id: {} })), "t.jsonl:2: task_end: 'task_id' is not a text");
+  assert.equal(refusal(event({ ...ended, task_id: null })), "t.jsonl:2: task_end: 'task_id' is not a text");
+  assert.equal(refusal(event({ ...ended, task_id: "t", turns: "1" })), "t.jsonl:2: task_end: 'turns' is not a number");
+  assert.equal(
+    refusal(`${START}\n{"event_type":"shell_abandoned","work_id":"w","binary":"b","running_ms":1e999}\n`),
+    "t.jsonl:2: shell_abandoned: 'running_ms' is not a number",
+  );
+  assert.equal(
+    refusal(event({ event_type: "tools_refreshed", turn: 0, trigger: "immediate", added: [1], removed: [] })),
+    "t.jsonl:2: tools_refreshed: 'added' is not a list of texts",
+  );
+  assert.equal(
+    refusal(event({ event_type: "plan_start", plan_id: "p", steps: [{ step_id: "s" }] })),
+    "t.jsonl:2: plan_start: 'steps' is not a list of objects with step_id, kind",
+  );
+  const { lines } = parseTrace(
+    event({ ...ended, task_id: "t", event_id: 1, parent_id: null, timestamp: 1e300, tool_calls: "2", new: {} }),
+    "t.jsonl",
+  );
+  assert.deepEqual(lines[1], { ...ended, task_id: "t", parent_id: null, new: {} });
+  const start = JSON.parse(START);
+  const strange = {
+    ...start,
+    capabilities: null,
+    userns_grant: null,
+    gateways: 3,
+    runtime_artifacts: [null],
+    workdir_exec: 1,
+  };
+  assert.deepEqual(parseTrace(`${JSON.stringify(strange)}\n`, "t.jsonl").start, {
+    ...start,
+    userns_grant: null,
+    workdir_exec: 1,
+  });
+});
+
 Deno.test("an empty trace and one without a start are refused", () => {
   assert.equal(refusal(""), "t.jsonl: the trace is empty");
   assert.equal(refusal("\n\n"), "t.jsonl: the trace is empty");
