@@ -24,8 +24,8 @@ export async function run(): Promise<BenchResult> {
   {
     await using daemon = await RoostDaemon.start([...allow, "--max-live-capsules", "32"], { home: home.path });
     // The first ones bring what is compiled and what is collected only now and then to its size.
-    const before = await peakOver(daemon);
-    const after = await peakOver(daemon);
+    const before = await peakOver(daemon, home);
+    const after = await peakOver(daemon, home);
     grown = after / before;
     console.error(`  peak of resident memory ${(before / 1e6).toFixed(1)} MB, then ${(after / 1e6).toFixed(1)} MB`);
     const parent = await daemon.root("parent");
@@ -54,10 +54,10 @@ export async function run(): Promise<BenchResult> {
 }
 
 /** Lets formations come and go; the most memory the daemon was seen with. */
-async function peakOver(daemon: RoostDaemon): Promise<number> {
+async function peakOver(daemon: RoostDaemon, home: RoostHome): Promise<number> {
   let peak = 0;
   for (let done = 0; done < FORMATIONS; done += SAMPLED) {
-    await cycleFormations(daemon, SAMPLED);
+    await cycleFormations(daemon, home, SAMPLED);
     peak = Math.max(peak, residentBytes(daemon.child.pid));
   }
   return peak;

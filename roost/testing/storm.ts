@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { newId } from "../../base/ids.ts";
+import { removeRunningRecord } from "../../base/running_record.ts";
 import { type RoostDaemon, type RoostHome, type RoostReply } from "./daemon.ts";
 
 const encoder = new TextEncoder();
@@ -64,10 +65,9 @@ export class StormConnection implements Disposable {
     return this.exchange(spawnBytes(credential, name, version));
   }
 
-  async register(name: string, approval?: string, version = "1.0.0"): Promise<{ id: string; credential: string }> {
-    const id = newId("ses");
+  async register(name: string, approval?: string, id = newId("ses")): Promise<{ id: string; credential: string }> {
     const headers: Record<string, string> = approval === undefined ? {} : { "x-murmur-spawn-approval": approval };
-    const { status, body } = await this.post("/register", { session_id: id, name, version }, headers);
+    const { status, body } = await this.post("/register", { session_id: id, name, version: "1.0.0" }, headers);
     assert.equal(status, 200, JSON.stringify(body));
     return { id, credential: body.credential };
   }
@@ -114,18 +114,35 @@ export function residentBytes(pid: number): number {
 /** Manifest of a capsule that may spawn `local/child`. */
 export const PARENT = "capabilities: { spawn: { allow: [local/child] } }\n";
 
-/** Lets formations of a parent and one child come and go, over so many connections at once. */
-export async function cycleFormations(daemon: RoostDaemon, count: number, connections = 8): Promise<void> {
+/**
+ * Lets formations of a parent and one child come and go, over so many connections at once. Each session has its running record
+ * from before it registers until it has deregistered, as real ones do.
+ */
+export async function cycleFormations(
+  daemon: RoostDaemon,
+  home: RoostHome,
+  count: number,
+  connections = 8,
+): Promise<void> {
   let left = count;
   await Promise.all(Array.from({ length: connections }, async () => {
     using connection = await StormConnection.open(daemon.port);
+    const register = (name: string, approval?: string) => {
+      const id = newId("ses");
+      home.record(id, Deno.pid);
+      return connection.register(name, approval, id);
+    };
+    const deregister = async ({ id, credential }: { readonly id: string; readonly credential: string }) => {
+      await connection.deregister(credential);
+      removeRunningRecord(home.running, id);
+    };
     while (left-- > 0) {
-      const parent = await connection.register("local/parent");
+      const parent = await register("local/parent");
       const { status, body } = await connection.spawn(parent.credential, "local/child");
       assert.equal(status, 200, JSON.stringify(body));
-      const child = await connection.register("local/child", body.approval);
-      await connection.deregister(child.credential);
-      await connection.deregister(parent.credential);
+      const child = await register("local/child", body.approval);
+      await deregister(child);
+      await deregister(parent);
     }
   }));
 }

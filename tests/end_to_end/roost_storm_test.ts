@@ -32,11 +32,11 @@ async function started(args: readonly string[] = []) {
 
 Deno.test("formations that come and go leave neither slots taken nor memory grown", async () => {
   await using at = await started(["--max-live-capsules", "16"]);
-  const { daemon } = at;
+  const { daemon, home } = at;
   // Until the code is compiled and the heap has its size.
-  await cycleFormations(daemon, 1_000, 4);
+  await cycleFormations(daemon, home, 1_000, 4);
   const before = residentBytes(daemon.child.pid);
-  await cycleFormations(daemon, 2_000, 4);
+  await cycleFormations(daemon, home, 2_000, 4);
   const grown = residentBytes(daemon.child.pid) / before;
   assert.ok(grown < 1.1, `resident memory grew ${grown} times`);
   using connection = await StormConnection.open(daemon.port);
