@@ -81,10 +81,9 @@ Deno.test("a reader that ends the block at the last closing marker gets exactly 
       assert.equal(count(block, /<untrusted-content/gi), 1 + count(source, /<untrusted-content/gi));
       const head = `<untrusted-content source=${source}>\n`;
       assert.ok(block.startsWith(head));
-      assert.equal(
-        block.slice(head.length, block.toLowerCase().lastIndexOf("</untrusted-content>") - 1),
-        neutraliseMarkers(content),
-      );
+      // Found as it stands: a text in small letters may be a longer one.
+      const end = [...block.matchAll(/<\/untrusted-content>/gi)].at(-1)!.index - 1;
+      assert.equal(block.slice(head.length, end), neutraliseMarkers(content));
     }),
     { numRuns: 2_000 },
   );
