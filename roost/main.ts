@@ -7,8 +7,9 @@
 import { descriptorLimit } from "../base/descriptor_limit.ts";
 import { readVariable } from "../base/environment_variable.ts";
 import { reasonOf } from "../base/errors.ts";
-import { type Libc, libc, PRCTL } from "../base/libc.ts";
+import { type Libc, libc } from "../base/libc.ts";
 import { murmurHomeAt } from "../base/murmur_home.ts";
+import { hardenProcess } from "../base/process_hardening.ts";
 import { DEFAULT_TIME_BOUNDS, type TimeBounds } from "../base/time_bounds.ts";
 import { VERSION } from "../base/version.ts";
 import { derivedCeiling, parseArguments } from "./arguments.ts";
@@ -82,7 +83,7 @@ export async function main(args: readonly string[], bounds: TimeBounds = DEFAULT
     return refuse(reasonOf(error));
   }
   // It will hold the keys and every credential: no other process of this user looks into it, and no core file holds them.
-  c.prctl(PRCTL.SET_DUMPABLE, 0);
+  hardenProcess();
   const started = performance.now();
   let count: StartCount;
   try {

@@ -194,7 +194,7 @@ type ValueIn<T extends TraceEventType, K> = K extends keyof TraceEventBodies[T] 
   : never;
 type KindOf<V> = [V] extends [number] ? "number" : [V] extends [string] ? "text" : "texts";
 
-/** Keys of texts that are in no list above, and would be others' by mistake; the compiler refuses any. */
+/** Keys that are in no list above and do not hold texts alone: the compiler refuses any. */
 type Misplaced = Exclude<
   Key,
   | typeof NUMBERS[number]
