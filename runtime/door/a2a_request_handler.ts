@@ -52,7 +52,7 @@ export interface CallFacts {
   /** From `Last-Event-ID`; `null` when it names none. */
   readonly lastEventId: number | null;
   /** The request is held now and works no more. */
-  readonly onHold: () => void;
+  onHold(): void;
 }
 
 /** One call on its way through a transport of the library. */
@@ -65,6 +65,8 @@ export class DoorCall extends ServerCallContext {
   readonly message: MessageParams | null;
   /** The stream this call opened. */
   stream: OpenStream<StreamEvent> | null = null;
+  /** The task `GetTask` tells of. */
+  told: TaskView | null = null;
   /** The event the transport is given last; it stands beside the transport's own events one to one. */
   event: StreamEvent | null = null;
 
@@ -171,7 +173,9 @@ export class DoorRequestHandler implements A2ARequestHandler {
   }
 
   getTask({ id }: { id: string }, context: ServerCallContext): Promise<Task> {
-    return Promise.resolve(taskObject(this.#find(id, callOf(context))));
+    const call = callOf(context);
+    call.told = this.#find(id, call);
+    return Promise.resolve(taskObject(call.told));
   }
 
   cancelTask({ id }: { id: string }, context: ServerCallContext): Promise<Task> {

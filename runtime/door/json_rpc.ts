@@ -116,3 +116,8 @@ export function errorAnswer(id: RpcId | null, error: A2aError): string {
 export function resultAnswer(id: RpcId, result: unknown): string {
   return JSON.stringify({ jsonrpc: "2.0", id, result });
 }
+
+/** The same with a result that is JSON text already. */
+export function resultTextAnswer(id: RpcId, result: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}

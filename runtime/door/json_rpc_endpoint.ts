@@ -37,10 +37,13 @@ import {
   isServedVersion,
   parseRpcRequest,
   resultAnswer,
+  resultTextAnswer,
   type RpcId,
   type RpcRequest,
 } from "./json_rpc.ts";
+import { KeptAnswers } from "./kept_answers.ts";
 import { readMessageParams } from "./message_params.ts";
+import type { RequestPlace } from "./request_place.ts";
 import type { RawEvent } from "./stream_events.ts";
 import { readCancelId, readListQuery, readTaskId } from "./task_params.ts";
 import { lastEventId, type OpenStream, rawWatchStream, watchStream } from "./task_stream.ts";
@@ -65,10 +68,7 @@ export interface RpcCall {
   /** `x-murmur-task-origin`, as sent. */
   readonly origin: string | null;
   readonly caller: Caller;
-  /** Why no further stream may be opened; `null` when one may. */
-  readonly refuseStream: () => HttpRefusal | null;
-  /** The request is held from now on. */
-  readonly onHold: () => void;
+  readonly place: RequestPlace;
 }
 
 /** Longest `traceparent` that is kept: four times that of the standard's first version. */
@@ -103,8 +103,8 @@ export class RequestFacts implements CallFacts {
     return lastEventId(this.#call.headers.get("last-event-id"));
   }
 
-  get onHold(): () => void {
-    return this.#call.onHold;
+  onHold(): void {
+    this.#call.place.hold();
   }
 }
 
@@ -131,6 +131,7 @@ export interface OlderForm {
 export class JsonRpcEndpoint {
   readonly #session: DoorSession;
   readonly #transport: JsonRpcTransportHandler;
+  readonly #kept = new KeptAnswers();
   readonly #older: OlderForm | null;
 
   /** @param older Answers requests of A2A 0.3; `null`: they are refused. */
@@ -178,7 +179,7 @@ export class JsonRpcEndpoint {
       return failed(request.id, invalidParams("params must be an object"));
     }
     if (isStreaming(method)) {
-      const full = rpc.refuseStream();
+      const full = rpc.place.refuseStream();
       if (full !== null) return { kind: "refused", refusal: full };
     }
     if (older !== null) return older.answer(request, method, params, new RequestFacts(rpc));
@@ -189,9 +190,18 @@ export class JsonRpcEndpoint {
         return this.#stop(request.id);
       case "GetExtendedAgentCard":
         return { kind: "json", body: resultAnswer(request.id, this.#session.extendedCard()) };
+      case "GetTask":
+        return this.#keptTask(request.id, params, caller) ?? this.#overTransport(request, method, params, rpc);
       default:
         return this.#overTransport(request, method, params, rpc);
     }
+  }
+
+  /** What the transport told of a task before; `null`: it has to be asked. */
+  #keptTask(id: RpcId, params: JsonObject, { viewer }: Caller): DoorAnswer | null {
+    const task = typeof params.id === "string" ? this.#session.tasks.find(params.id, viewer) : null;
+    const kept = task === null ? null : this.#kept.of(task);
+    return kept === null ? null : { kind: "json", body: resultTextAnswer(id, kept) };
   }
 
   #watch(id: RpcId, after: number | null, raw: boolean): DoorAnswer {
@@ -222,7 +232,12 @@ export class JsonRpcEndpoint {
     if ("code" in prepared) return failed(id, prepared);
     const { call } = prepared;
     const answer = await this.#transport.handle({ jsonrpc: "2.0", id, method, params: prepared.params }, call);
-    if (!(Symbol.asyncIterator in answer)) return { kind: "json", body: JSON.stringify(answer) };
+    if (!(Symbol.asyncIterator in answer)) {
+      if (call.told === null || !("result" in answer)) return { kind: "json", body: JSON.stringify(answer) };
+      const result = JSON.stringify(answer.result);
+      this.#kept.keep(call.told, result);
+      return { kind: "json", body: resultTextAnswer(id, result) };
+    }
     const events = answer as AsyncGenerator<{ result: unknown }>;
     return streamed(
       { events, close: () => call.stream?.close() },

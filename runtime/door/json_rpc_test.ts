@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { exceedsBounds, isServedVersion, MAX_JSON_DEPTH, MAX_JSON_VALUES, parseRpcRequest } from "./json_rpc.ts";
+import {
+  exceedsBounds,
+  isServedVersion,
+  MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
+  parseRpcRequest,
+  resultAnswer,
+  resultTextAnswer,
+} from "./json_rpc.ts";
 
 function depthOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
@@ -135,4 +143,10 @@ Deno.test("the version is 1.0 or a patch of it, on one line", () => {
       "v1.0",
     ]
   ) assert.ok(!isServedVersion(refused), String(refused));
+});
+
+Deno.test("property: an answer made of a result's text is the one made of the result", () => {
+  fc.assert(fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.maxSafeInteger()), fc.jsonValue(), (id, result) => {
+    assert.equal(resultTextAnswer(id, JSON.stringify(result)), resultAnswer(id, result));
+  }));
 });

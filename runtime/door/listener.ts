@@ -18,21 +18,16 @@ import {
 } from "./door_access.ts";
 import type { DoorSession, PlaneRequest } from "./door_session.ts";
 import type { DoorTokens } from "./door_token.ts";
-import { type EventSource, type OpenEventStream, openEventStream } from "./event_stream.ts";
+import { type EventSource, openEventStream } from "./event_stream.ts";
 import type { DoorAnswer, JsonRpcEndpoint, RpcCall } from "./json_rpc_endpoint.ts";
 import { LastingServer } from "./lasting_server.ts";
 import { LargeAnswers, SMALL_ANSWER_BYTES } from "./large_answer.ts";
 import type { RestEndpoint } from "./rest_endpoint.ts";
 import { type RestRoute, restRoute } from "./rest_route.ts";
-import { announcedLength, BodyReader, MAX_BODY_BYTES } from "./request_body.ts";
-import { guardRequest, type GuardRules, isMediaType, pageHeaders, preflightHeaders } from "./request_guard.ts";
+import { announcedLength, BodyReader, bodyText, MAX_BODY_BYTES } from "./request_body.ts";
+import { guardRequest, isMediaType, type IsOwnHost, ownHost, pageHeaders, preflightHeaders } from "./request_guard.ts";
+import { DoorLoad, TOO_MANY_ANSWERS, TOO_MANY_REQUESTS } from "./request_place.ts";
 import { planeOf, refusePlane, undeclaredRecord } from "./undeclared_planes.ts";
-
-/** Requests that are read or worked on at once; held answers and streams are not counted. */
-export const MAX_REQUESTS = 256;
-
-/** Streams that are open at once. */
-export const MAX_STREAMS = 512;
 
 const CARD_PATH = "/.well-known/agent-card.json";
 
@@ -74,29 +69,6 @@ const STREAM: ResponseInit = {
   headers: [["content-type", "text/event-stream"], ["cache-control", "no-cache"], ["connection", "keep-alive"]],
 };
 
-const RETRY: readonly (readonly [string, string])[] = [["retry-after", "1"]];
-
-const TOO_MANY_REQUESTS: HttpRefusal = {
-  status: 503,
-  error: "too_many_requests",
-  message: "this door works on as many requests as it takes at once",
-  headers: RETRY,
-};
-
-const TOO_MANY_ANSWERS: HttpRefusal = {
-  status: 503,
-  error: "too_many_answers",
-  message: "this door writes as many large answers as it holds at once",
-  headers: RETRY,
-};
-
-const TOO_MANY_STREAMS: HttpRefusal = {
-  status: 503,
-  error: "too_many_streams",
-  message: "this door serves as many streams as it takes at once",
-  headers: RETRY,
-};
-
 const BODY_TOO_LARGE: HttpRefusal = {
   status: 413,
   error: "body_too_large",
@@ -126,29 +98,34 @@ function jsonResponse(body: BodyInit, status = 200, contentType = "application/j
   return response;
 }
 
-/**
- * Path and query of a request as they were sent; `new URL` would normalise them. A target in absolute form may do without a
- * path, and what its query says is none.
- */
-export function rawTarget(url: string): string {
-  const start = authorityEnd(url);
-  return url[start] === "/" ? url.slice(start) : `/${url.slice(start)}`;
+/** A request's URL as it was sent; `new URL` would normalise it. */
+interface SentUrl {
+  /** Whom the request says it is for: the `Host` header again, unless its target came in absolute form. */
+  readonly authority: string;
+  /** Path and query. A target in absolute form may do without a path, and what its query says is none. */
+  readonly target: string;
 }
 
-/** Whom a request says it is for in its target: the `Host` header again, unless the target came in absolute form. */
-function targetAuthority(url: string): string {
-  return url.slice(url.indexOf("://") + 3, authorityEnd(url));
-}
-
-/** Where a URL's authority ends. */
-function authorityEnd(url: string): number {
+function sentUrl(url: string): SentUrl {
   const start = url.indexOf("://") + 3;
-  const length = url.slice(start).search(/[/?#]/);
-  return length < 0 ? url.length : start + length;
+  let end = start;
+  while (end < url.length && !endsAuthority(url.charCodeAt(end))) end++;
+  return {
+    authority: url.slice(start, end),
+    target: url.charCodeAt(end) === SLASH ? url.slice(end) : `/${url.slice(end)}`,
+  };
+}
+
+const SLASH = 0x2f;
+const QUESTION_MARK = 0x3f;
+const NUMBER_SIGN = 0x23;
+
+function endsAuthority(code: number): boolean {
+  return code === SLASH || code === QUESTION_MARK || code === NUMBER_SIGN;
 }
 
 /** Path of a request as it was sent. */
-export function rawPath(target: string): string {
+function rawPath(target: string): string {
   const end = target.indexOf("?");
   return end < 0 ? target : target.slice(0, end);
 }
@@ -200,7 +177,7 @@ export function openListener(options: ListenerOptions): Listener {
 /** Takes requests through the checks (spec door 2). */
 class Door {
   readonly #options: ListenerOptions;
-  readonly #rules: GuardRules;
+  readonly #isOwnHost: IsOwnHost;
   readonly #bodies: BodyReader;
   readonly #largeAnswers: LargeAnswers;
   readonly #shutting = new AbortController();
@@ -209,14 +186,11 @@ class Door {
   #endpoints: Promise<Endpoints> | null = null;
   /** What they are once they are loaded and tasks are taken. */
   #loaded: Endpoints | null = null;
-  #requests = 0;
-  readonly #streams = new Set<OpenEventStream>();
-  /** Streams that are about to be opened. */
-  #opening = 0;
+  readonly #load = new DoorLoad();
 
   constructor(options: ListenerOptions) {
     this.#options = options;
-    this.#rules = { boundAddress: options.hostname, hosts: options.hosts, origins: options.origins };
+    this.#isOwnHost = ownHost({ boundAddress: options.hostname, hosts: options.hosts });
     this.#bodies = new BodyReader(options.bounds.doorBody);
     this.#largeAnswers = new LargeAnswers(options.bounds.doorBody);
   }
@@ -225,18 +199,18 @@ class Door {
     this.#ready.resolve();
   }
 
-  #load(): Promise<Endpoints> {
+  #loadEndpoints(): Promise<Endpoints> {
     return this.#endpoints ??= loadEndpoints(this.#options.session, this.#shutting.signal);
   }
 
   async #whenReady(): Promise<Endpoints> {
     await this.#ready.promise;
-    return this.#loaded = await this.#load();
+    return this.#loaded = await this.#loadEndpoints();
   }
 
   expectRequest(): void {
     // What keeps it from being loaded is told by the request itself.
-    this.#load().catch(() => {});
+    this.#loadEndpoints().catch(() => {});
   }
 
   /** Answers what is held, with the states reached. */
@@ -248,14 +222,13 @@ class Door {
   cut(): void {
     this.#largeAnswers.cut();
     this.#options.session.planes?.cut();
-    for (const stream of [...this.#streams]) stream.cut();
+    for (const stream of [...this.#load.streams]) stream.cut();
   }
 
   answer(request: Request): Response | Promise<Response> {
-    const { headers, url } = request;
-    const verdict = guardRequest(headers, this.#rules, targetAuthority(url));
+    const { authority, target } = sentUrl(request.url);
+    const verdict = guardRequest(request.headers, authority, this.#isOwnHost, this.#options.origins);
     if (verdict.refusal !== null) return refused({ status: 403, ...verdict.refusal });
-    const target = rawTarget(url);
     if (verdict.origin === null) return this.#admit(request, target);
     return this.#answerPage(request, target, verdict.origin);
   }
@@ -362,14 +335,8 @@ class Door {
     const isEmpty = length === 0 || (length === null && !headers.has("transfer-encoding"));
     if (needsBody && isEmpty) return new Response(null, NOT_FOUND);
     if (length !== null && length > MAX_BODY_BYTES) return refused(BODY_TOO_LARGE);
-    if (this.#requests >= MAX_REQUESTS) return refused(TOO_MANY_REQUESTS);
-    this.#requests++;
-    let working = true;
-    let opens = false;
-    const done = () => {
-      if (working) this.#requests--;
-      working = false;
-    };
+    const place = this.#load.take();
+    if (place === null) return refused(TOO_MANY_REQUESTS);
     try {
       // Nothing is read before it can be answered: bodies that were read and wait would add up.
       const endpoints = this.#loaded ?? await this.#whenReady();
@@ -385,22 +352,10 @@ class Door {
           return new Response(null, { status: 400 });
       }
       if (needsBody && body.length === 0) return new Response(null, NOT_FOUND);
-      const call: RpcCall = {
-        text: decoded(body),
-        headers,
-        ...sender,
-        refuseStream: () => {
-          if (this.#streams.size + this.#opening >= MAX_STREAMS) return TOO_MANY_STREAMS;
-          opens = true;
-          this.#opening++;
-          return null;
-        },
-        onHold: done,
-      };
-      return this.#respond(await answer(endpoints, call));
+      const answered = answer(endpoints, { text: bodyText(body), headers, ...sender, place });
+      return this.#respond("kind" in answered ? answered : await answered);
     } finally {
-      if (opens) this.#opening--;
-      done();
+      place.leave();
     }
   }
 
@@ -429,8 +384,8 @@ class Door {
   }
 
   #stream(source: EventSource): Response {
-    const stream = openEventStream(source, this.#options.bounds.doorHeartbeat, () => this.#streams.delete(stream));
-    this.#streams.add(stream);
+    const stream = openEventStream(source, this.#options.bounds.doorHeartbeat, () => this.#load.streams.delete(stream));
+    this.#load.streams.add(stream);
     return new Response(stream.body, STREAM);
   }
 }
@@ -460,14 +415,3 @@ const NO_BODY = new Uint8Array();
 
 /** Media types of a body over HTTP+JSON. */
 const REST_TYPES = ["application/json", "application/a2a+json"] as const;
-
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-
-/** The text of a body; one that is no UTF-8 is no JSON either, and an empty text is answered so. */
-function decoded(body: Uint8Array): string {
-  try {
-    return UTF_8.decode(body);
-  } catch {
-    return "";
-  }
-}

@@ -3,7 +3,7 @@ import { allEvents, doorCalls, message, type RpcAnswer, sentEvents } from "../..
 import { type LocalDoor, openLocalDoor } from "../../tests/support/local_door.ts";
 import { rawAnswer, rawRequest } from "../../tests/support/raw_answer.ts";
 import { MurError } from "../../base/errors.ts";
-import { MAX_REQUESTS, MAX_STREAMS } from "./listener.ts";
+import { MAX_REQUESTS, MAX_STREAMS } from "./request_place.ts";
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const JSON_TYPE = { "content-type": "application/json" };
@@ -961,4 +961,50 @@ Deno.test("a taken port is an error of its own only when the manifest pins it", 
     (error) => error instanceof MurError && error.code === "E-IO-003",
   );
   assert.equal((await doorCalls(door.port).rpc("ListTasks")).result.totalSize, 0);
+});
+
+Deno.test("GetTask tells what a task is now, however often it was asked before", async () => {
+  await using door = openLocalDoor();
+  const { task } = (await door.rpc("SendMessage", message("go", { returnImmediately: true }))).result;
+  const told = async (id: unknown = 7) => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id, method: "GetTask", params: { id: task.id } });
+    const answers = [];
+    for (let time = 0; time < 3; time++) {
+      answers.push(parsed(await door.raw(wire("POST", "/", CALL, body), 100)));
+    }
+    const [first, ...others] = answers.map(({ status, body, headers }) => [
+      status,
+      body,
+      headers.get("content-type"),
+      headers.get("connection"),
+      headers.get("content-length"),
+    ]);
+    for (const other of others) assert.deepEqual(other, first);
+    const answer = JSON.parse(answers[0]!.body);
+    assert.equal(answer.id, id);
+    return answer.result;
+  };
+  assert.deepEqual(await told(), { id: task.id, contextId: task.contextId, status: { state: "TASK_STATE_SUBMITTED" } });
+  const begun = await door.begin();
+  assert.equal((await told()).status.state, "TASK_STATE_WORKING");
+  const question = door.tasks.requestInput(task.id, "which one?", null);
+  assert.deepEqual((await told()).artifacts[0].parts[0].text, "which one?");
+  door.tasks.reply(task.id, "that one");
+  await question;
+  assert.deepEqual((await told()).artifacts, undefined);
+  door.finish(begun, { response: "é \u2028 \ud800 end" });
+  const ended = await told('a "quoted" id');
+  assert.equal(ended.status.state, "TASK_STATE_COMPLETED");
+  assert.equal(ended.artifacts[0].parts[0].text, "é \u2028 \ud800 end");
+  assert.deepEqual((await door.rpc("GetTask", { id: `${task.id}x` })).error!.code, -32001);
+});
+
+Deno.test("GetTask of a task too long to be kept is told whole each time", async () => {
+  await using door = openLocalDoor();
+  const { task } = (await door.rpc("SendMessage", message("go", { returnImmediately: true }))).result;
+  const response = "long ".repeat(20_000);
+  door.finish(await door.begin(), { response });
+  for (let time = 0; time < 2; time++) {
+    assert.equal((await door.rpc("GetTask", { id: task.id })).result.artifacts[0].parts[0].text, response);
+  }
 });

@@ -6,14 +6,12 @@
  */
 import { hostOfHeader, isAddressLiteral, isLoopbackHost } from "../../base/host_header.ts";
 
-/** What the door answers to. */
-export interface GuardRules {
+/** The hosts a door answers for. */
+export interface HostRules {
   /** The address the listener is bound to, e.g. `127.0.0.1`, `0.0.0.0`, `::1`. */
   readonly boundAddress: string;
   /** `network.hosts` of the manifest, lower-cased. */
   readonly hosts: readonly string[];
-  /** `network.origins` of the manifest. */
-  readonly origins: readonly string[];
 }
 
 /** A refusal of the guard, as the door writes it. */
@@ -23,7 +21,7 @@ export interface GuardRefusal {
 }
 
 /** Whether a host name is one this door answers to. */
-export function hostAllowed(host: string, rules: GuardRules): boolean {
+function hostAllowed(host: string, rules: HostRules): boolean {
   if (isLoopbackHost(host)) return true;
   const bound = rules.boundAddress.includes(":") ? `[${rules.boundAddress}]` : rules.boundAddress;
   if (bound === "0.0.0.0" || bound === "[::]") {
@@ -35,9 +33,19 @@ export function hostAllowed(host: string, rules: GuardRules): boolean {
   return rules.hosts.includes(host);
 }
 
-function isOwn(header: string, rules: GuardRules): boolean {
-  const host = hostOfHeader(header);
-  return host !== null && hostAllowed(host, rules);
+/** Whether a request is for this door, by a host and its port. */
+export type IsOwnHost = (authority: string) => boolean;
+
+/** Makes the question; it remembers the last host it said yes to, since nearly every request asks for the same. */
+export function ownHost(rules: HostRules): IsOwnHost {
+  let own: string | null = null;
+  return (authority) => {
+    if (authority === own) return true;
+    const host = hostOfHeader(authority);
+    if (host === null || !hostAllowed(host, rules)) return false;
+    own = authority;
+    return true;
+  };
 }
 
 /** What the guard says of a request. */
@@ -53,17 +61,23 @@ const FROM_NO_PAGE: GuardVerdict = { refusal: null, origin: null };
  *
  * @param authority Whom the request's target names. HTTP has one in absolute form go before `Host`, so both have to be the
  * door's.
+ * @param origins `network.origins` of the manifest.
  */
-export function guardRequest(headers: Headers, rules: GuardRules, authority: string): GuardVerdict {
+export function guardRequest(
+  headers: Headers,
+  authority: string,
+  isOwnHost: IsOwnHost,
+  origins: readonly string[],
+): GuardVerdict {
   // The first question, since it makes Deno hand over all headers at once; for the value of one it makes a call each time.
   const hasOrigin = headers.has("origin");
   const header = headers.get("host");
-  if (header === null || !isOwn(header, rules) || (authority !== header && !isOwn(authority, rules))) {
+  if (header === null || !isOwnHost(header) || (authority !== header && !isOwnHost(authority))) {
     return { refusal: { error: "host_not_allowed", message: "this door does not answer for that host" } };
   }
   if (!hasOrigin) return FROM_NO_PAGE;
   const origin = headers.get("origin")!;
-  return rules.origins.includes(origin)
+  return origins.includes(origin)
     ? { refusal: null, origin }
     : { refusal: { error: "origin_not_allowed", message: "this door does not answer to that origin" } };
 }

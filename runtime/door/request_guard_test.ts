@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { hostOfHeader } from "../../base/host_header.ts";
-import { guardRequest } from "./request_guard.ts";
+import { guardRequest, ownHost } from "./request_guard.ts";
 
 const LOOPBACK = { boundAddress: "127.0.0.1", hosts: ["agent.example"], origins: ["https://ui.example"] };
 
@@ -9,7 +9,7 @@ function guard(host: string | null, origin?: string, rules = LOOPBACK, authority
   const headers = new Headers();
   if (host !== null) headers.set("host", host);
   if (origin !== undefined) headers.set("origin", origin);
-  return guardRequest(headers, rules, authority).refusal?.error ?? null;
+  return guardRequest(headers, authority, ownHost(rules), rules.origins).refusal?.error ?? null;
 }
 
 Deno.test("loopback names and literals, the bound address and listed hosts are answered", () => {
@@ -61,11 +61,28 @@ Deno.test("a target that names its host itself is refused when either is foreign
   assert.equal(guard("evil.example", undefined, LOOPBACK, "localhost"), "host_not_allowed");
 });
 
+Deno.test("a host that was answered before makes way for no other", () => {
+  const isOwn = ownHost(LOOPBACK);
+  for (
+    const [host, own] of [
+      ["localhost:1", true],
+      ["evil.example:1", false],
+      ["localhost:1", true],
+      ["localhost:1.evil.example", false],
+      ["localhost:10", true],
+      ["evil.example:1", false],
+      ["", false],
+      ["agent.example", true],
+      ["agent.example.", false],
+    ] as const
+  ) assert.equal(isOwn(host), own, host);
+});
+
 Deno.test("two Host headers are refused", () => {
   const headers = new Headers();
   headers.append("host", "localhost");
   headers.append("host", "evil.example");
-  assert.equal(guardRequest(headers, LOOPBACK, "localhost").refusal?.error, "host_not_allowed");
+  assert.equal(guardRequest(headers, "localhost", ownHost(LOOPBACK), []).refusal?.error, "host_not_allowed");
 });
 
 Deno.test("a host header is either a host with an optional port or nothing", () => {

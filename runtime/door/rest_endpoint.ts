@@ -63,7 +63,7 @@ export class RestEndpoint {
       const method = this.#methodOf(route);
       const outOfScope = refuseScope(caller, scopeOf(method), this.#session.capsule);
       if (outOfScope !== null) return { kind: "refused", refusal: outOfScope };
-      const full = isStreaming(method) ? rest.refuseStream() : null;
+      const full = isStreaming(method) ? rest.place.refuseStream() : null;
       if (full !== null) return { kind: "refused", refusal: full };
       return await this.#call(method, rest, older);
     } catch (error) {

@@ -24,7 +24,7 @@ export const STATUS_TEXT = {
   inputTimeout: "input-timeout",
 } as const;
 
-/** A task as others see it. */
+/** A task as others see it; the same object for as long as nothing of it has changed. */
 export interface TaskView {
   readonly id: string;
   readonly contextId: string;
@@ -161,6 +161,8 @@ interface Entry {
   canceledIn: CancelPhase | null;
   /** Who waits for the next state in which the caller can do something. */
   readonly settled: Set<() => void>;
+  /** What others were shown last. */
+  shown: TaskView | null;
 }
 
 const LANES: readonly Lane[] = ["user", "peer", "bg"];
@@ -467,6 +469,7 @@ export class TaskRegistry {
       waitingIn: null,
       canceledIn: null,
       settled: new Set(),
+      shown: null,
     };
   }
 
@@ -551,14 +554,20 @@ function isSettled(state: TaskState): boolean {
   return isFinalState(state) || state === "input-required";
 }
 
-function viewOf({ request, state, message, response, question, changedMs }: Entry): TaskView {
-  return {
+function viewOf(entry: Entry): TaskView {
+  const { request, state, message, response, question, changedMs, shown } = entry;
+  const prompt = question?.prompt ?? null;
+  if (
+    shown !== null && shown.state === state && shown.message === message && shown.response === response &&
+    shown.prompt === prompt && shown.changedMs === changedMs
+  ) return shown;
+  return entry.shown = {
     id: request.id,
     contextId: request.contextId,
     state,
     message,
     response,
-    prompt: question?.prompt ?? null,
+    prompt,
     changedMs,
     submitter: request.door?.submitter ?? null,
   };

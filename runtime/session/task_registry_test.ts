@@ -352,3 +352,31 @@ Deno.test("a cancel is recorded in the phase of what the task waits for, and of 
   }
   assert.deepEqual(phases, ["delegation", null, "plan"]);
 });
+
+Deno.test("a task is shown as the same object until something of it changes, and as it is then", async () => {
+  const { registry } = registryWith();
+  const { task } = registry.offer(offer());
+  const look = () => registry.find(task.id, null)!;
+  /** What was shown since the last change, and what is now. */
+  const changed = async (change: () => unknown) => {
+    const before = look();
+    assert.equal(look(), before);
+    assert.equal(registry.list(null)[0], before);
+    await change();
+    const after = look();
+    assert.notEqual(after, before);
+    return after;
+  };
+  assert.equal(look(), task);
+  assert.equal((await changed(() => registry.next(null, NEVER))).state, "working");
+  const asked = await changed(() => void registry.requestInput(task.id, "which?", null));
+  assert.deepEqual([asked.state, asked.prompt], ["input-required", "which?"]);
+  const resumed = await changed(() => registry.reply(task.id, "this"));
+  assert.deepEqual([resumed.state, resumed.prompt], ["working", null]);
+  const canceled = await changed(() => registry.cancel(task.id));
+  assert.deepEqual([canceled.state, canceled.message], ["canceled", "task canceled"]);
+  const ended = await changed(() =>
+    registry.finish(task.id, { state: "canceled", message: "stopped at the tool", response: null })
+  );
+  assert.deepEqual([ended.state, ended.message, ended.response], ["canceled", "stopped at the tool", null]);
+});
