@@ -999,6 +999,26 @@ Deno.test("GetTask tells what a task is now, however often it was asked before",
   assert.deepEqual((await door.rpc("GetTask", { id: `${task.id}x` })).error!.code, -32001);
 });
 
+Deno.test("what GetTask told one caller is told to no caller without its scope", async () => {
+  await using door = openLocalDoor({ credentials: { reader: ["SendMessage", "GetTask"], writer: ["SendMessage"] } });
+  const tokens = door.tokens!.credentials();
+  const reader = bearer(tokens.get("reader")!);
+  const writer = bearer(tokens.get("writer")!);
+  const { task } = (await door.rpc("SendMessage", message("go", { returnImmediately: true }), reader)).result;
+  for (let time = 0; time < 2; time++) {
+    assert.equal((await door.rpc("GetTask", { id: task.id }, reader)).result.id, task.id);
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: task.id } });
+    assert.deepEqual(
+      [
+        (await send(door, "POST", "/", { ...CALL, ...writer }, body)).status,
+        (await send(door, "POST", "/", CALL, body)).status,
+        (await send(door, "POST", "/", { ...CALL, ...reader }, body)).status,
+      ],
+      [403, 401, 200],
+    );
+  }
+});
+
 Deno.test("GetTask of a task too long to be kept is told whole each time", async () => {
   await using door = openLocalDoor();
   const { task } = (await door.rpc("SendMessage", message("go", { returnImmediately: true }))).result;
