@@ -107,6 +107,8 @@ Deno.test("a guard follows no link that the agent laid", async () => {
 });
 
 Deno.test("/tmp is the session's folder, and what is granted below it stays where it is", async () => {
+  // The host's /tmp may hold files of any name.
+  const name = `new-${crypto.randomUUID()}`;
   for (const tier of ["full", "seccomp"] as const) {
     await using place = new ConfinedPlace(helper, "/tmp");
     const readable = `${place.outside}/readable`;
@@ -121,19 +123,21 @@ Deno.test("/tmp is the session's folder, and what is granted below it stays wher
       { op: "tmpmap", exec: false, path: place.tmp },
     ];
     const end = await place.sh(
-      `echo mine > /tmp/new; cat ${readable}/file; echo x > ${readable}/file; echo w > ${place.workdir}/w; pwd;` +
-        `ls ${place.outside}; cp /bin/true /tmp/t; /tmp/t; echo $?`,
+      `echo mine > /tmp/${name}; cat ${readable}/file; echo x > ${readable}/file; echo w > ${place.workdir}/w; pwd;` +
+        `ls ${place.outside}; cp /bin/true /tmp/${name}-t; /tmp/${name}-t; echo $?`,
       { tier, records },
     );
     assert.equal(end.stdout, `read me\n${place.workdir}\nreadable\n126\n`, end.stderr);
-    assert.equal(Deno.readTextFileSync(`${place.tmp}/new`), "mine\n");
+    assert.equal(Deno.readTextFileSync(`${place.tmp}/${name}`), "mine\n");
     assert.equal(Deno.readTextFileSync(`${readable}/file`), "read me\n");
     assert.equal(Deno.readTextFileSync(`${place.workdir}/w`), "w\n");
     // The next command finds it, the host's own /tmp it does not.
-    const again = await place.sh(`cat /tmp/new; ls /tmp`, { tier, records });
-    assert.match(again.stdout, /^mine\n/);
+    const again = await place.sh(`cat /tmp/${name}; ls -1 /tmp`, { tier, records });
+    const [text, ...listed] = again.stdout.split("\n");
+    assert.equal(text, "mine");
+    assert.ok(listed.includes(name));
     const host = [...Deno.readDirSync("/tmp")].map(({ name }) => name).filter((name) => !place.root.endsWith(name));
-    for (const name of host) assert.ok(!again.stdout.split("\n").includes(name), name);
+    for (const foreign of host) assert.ok(!listed.includes(foreign), foreign);
   }
 });
 

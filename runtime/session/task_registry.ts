@@ -405,6 +405,8 @@ export class TaskRegistry {
         const end = () => {
           clearTimeout(timer);
           entry.question = null;
+          // It holds the question's text, and maybe nobody looks at the task again.
+          entry.shown = null;
         };
         entry.question = {
           prompt,

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { LAUNCH_TASK, requestStanding } from "../agent/task_origin.ts";
 import { type Frame, FrameLog, isFinalState, type StatusFrame } from "./frame_log.ts";
@@ -379,4 +381,24 @@ Deno.test("a task is shown as the same object until something of it changes, and
     registry.finish(task.id, { state: "canceled", message: "stopped at the tool", response: null })
   );
   assert.deepEqual([ended.state, ended.message, ended.response], ["canceled", "stopped at the tool", null]);
+});
+
+Deno.test("a question that nobody answered is not remembered with what was shown of its task", async () => {
+  const { registry } = registryWith();
+  const shown: WeakRef<object>[] = [];
+  const ask = async () => {
+    const { task } = registry.offer(offer());
+    await registry.next(null, NEVER);
+    const asked = registry.requestInput(task.id, "which?", 1);
+    shown.push(new WeakRef(registry.find(task.id, null)!));
+    await assert.rejects(asked, InputTimeout);
+    registry.finish(task.id, { state: "failed", message: "input-timeout", response: null });
+  };
+  await ask();
+  await ask();
+  // What a turn of the event loop has held is let go with it.
+  await new Promise((resolve) => setTimeout(resolve));
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  assert.deepEqual(shown.map((view) => view.deref()), [undefined, undefined]);
 });
