@@ -108,20 +108,12 @@ interface SentUrl {
 
 function sentUrl(url: string): SentUrl {
   const start = url.indexOf("://") + 3;
-  let end = start;
-  while (end < url.length && !endsAuthority(url.charCodeAt(end))) end++;
+  const length = url.slice(start).search(/[/?#]/);
+  const end = length < 0 ? url.length : start + length;
   return {
     authority: url.slice(start, end),
-    target: url.charCodeAt(end) === SLASH ? url.slice(end) : `/${url.slice(end)}`,
+    target: url[end] === "/" ? url.slice(end) : `/${url.slice(end)}`,
   };
-}
-
-const SLASH = 0x2f;
-const QUESTION_MARK = 0x3f;
-const NUMBER_SIGN = 0x23;
-
-function endsAuthority(code: number): boolean {
-  return code === SLASH || code === QUESTION_MARK || code === NUMBER_SIGN;
 }
 
 /** Path of a request as it was sent. */
