@@ -44,7 +44,11 @@ export const ERRNO = {
   ELOOP: 40,
   EOVERFLOW: 75,
   EOPNOTSUPP: 95,
+  ECONNABORTED: 103,
+  ECONNRESET: 104,
   ENOBUFS: 105,
+  ECONNREFUSED: 111,
+  EINPROGRESS: 115,
   EDQUOT: 122,
 } as const;
 
@@ -194,6 +198,7 @@ const SYMBOLS = {
   callNBNL: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i64"], result: "i32" },
   callNBB: { name: "syscall", parameters: ["i32", "i32", "buffer", "buffer", "i32"], result: "i32" },
   callNBNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "buffer", "i32"], result: "i32" },
+  callNNNBB: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
   callNNNB: { name: "syscall", parameters: ["i32", "i32", "i32", "i32", "buffer", "i32"], result: "i32" },
   callNBNNB: { name: "syscall", parameters: ["i32", "i32", "buffer", "i32", "i32", "buffer"], result: "i32" },
   epollWait: { name: "epoll_wait", parameters: ["i32", "buffer", "i32", "i32"], result: "i32" },
@@ -254,12 +259,14 @@ const SYS = {
   pread64: ARM ? 67 : 17,
   pwrite64: ARM ? 68 : 18,
   socket: ARM ? 198 : 41,
+  connect: ARM ? 203 : 42,
   accept4: ARM ? 242 : 288,
   shutdown: ARM ? 210 : 48,
   bind: ARM ? 200 : 49,
   listen: ARM ? 201 : 50,
   getsockname: ARM ? 204 : 51,
   setsockopt: ARM ? 208 : 54,
+  getsockopt: ARM ? 209 : 55,
   epoll_ctl: ARM ? 21 : 233,
   epoll_create1: ARM ? 20 : 291,
   wait4: ARM ? 260 : 61,
@@ -296,10 +303,13 @@ const SYS = {
 // Types, mode, links, owner, times, inode, size.
 const STATX_BASIC_STATS = 0x7ff;
 
+/** What a call reads from or writes to. */
+type Buffer = Uint8Array<ArrayBuffer> | null;
+
 /** The calls, opened. Results are values of zero or more, or negative error numbers. */
 export class Libc {
   readonly #c: Symbols;
-  readonly #errno: Deno.UnsafePointerView;
+  readonly #errno: Int32Array;
   readonly #statBuffer = new Uint8Array(STATX_BYTES);
   readonly #statView = new DataView(this.#statBuffer.buffer);
   readonly #how = new BigUint64Array(3);
@@ -310,20 +320,75 @@ export class Libc {
     const location = this.#c.errnoLocation();
     if (location === null) throw new MurError("E-IO-003", "the C library does not tell error numbers");
     // The location belongs to the thread; all calls here are synchronous and stay on it.
-    this.#errno = new Deno.UnsafePointerView(location);
+    this.#errno = new Int32Array(Deno.UnsafePointerView.getArrayBuffer(location, Int32Array.BYTES_PER_ELEMENT));
   }
 
-  #result(value: number): number {
-    return value >= 0 ? value : -this.#errno.getInt32();
+  // Each form of a call looks at the error number itself, and as memory: whenever a function is entered the runtime may do
+  // other work, which leaves an error number of its own.
+
+  #call(nr: number, a: number, b: number, c: number, d: number, e: number): number {
+    const result = this.#c.call(nr, a, b, c, d, e);
+    return result < 0 ? -this.#errno[0]! : result;
   }
 
-  #wide(value: bigint): number {
-    return value >= 0n ? Number(value) : -this.#errno.getInt32();
+  #callB(nr: number, a: Buffer, b: number): number {
+    const result = this.#c.callB(nr, a, b);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callBNB(nr: number, a: Buffer, b: number, c: Buffer, d: number, e: number): number {
+    const result = this.#c.callBNB(nr, a, b, c, d, e);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNB(nr: number, a: number, b: Buffer, c: number, d: number): number {
+    const result = this.#c.callNB(nr, a, b, c, d);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNBB(nr: number, a: number, b: Buffer, c: Buffer, d: number): number {
+    const result = this.#c.callNBB(nr, a, b, c, d);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNBNB(nr: number, a: number, b: Buffer, c: number, d: Buffer, e: number): number {
+    const result = this.#c.callNBNB(nr, a, b, c, d, e);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNNNB(nr: number, a: number, b: number, c: number, d: Buffer, e: number): number {
+    const result = this.#c.callNNNB(nr, a, b, c, d, e);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNNNBB(nr: number, a: number, b: number, c: number, d: Buffer, e: Buffer): number {
+    const result = this.#c.callNNNBB(nr, a, b, c, d, e);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNBNNB(nr: number, a: number, b: Buffer, c: number, d: number, e: Buffer): number {
+    const result = this.#c.callNBNNB(nr, a, b, c, d, e);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNL(nr: number, a: number, b: bigint): number {
+    const result = this.#c.callNL(nr, a, b);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callNBNL(nr: number, a: number, b: Buffer, c: number, d: bigint): number {
+    const result = this.#c.callNBNL(nr, a, b, c, d);
+    return result < 0 ? -this.#errno[0]! : result;
+  }
+
+  #callWide(nr: number, a: number, b: bigint, c: number, d: number, e: bigint, f: number): number {
+    const result = this.#c.callWide(nr, a, b, c, d, e, f);
+    return result < 0n ? -this.#errno[0]! : Number(result);
   }
 
   /** `open` without a root. */
   openat(dir: number, path: CString, flags: number, mode = 0): number {
-    return this.#result(this.#c.callNB(SYS.openat, dir, path, flags | O.CLOEXEC, mode));
+    return this.#callNB(SYS.openat, dir, path, flags | O.CLOEXEC, mode);
   }
 
   /** `openat2`: `resolve` as {@linkcode RESOLVE}. */
@@ -331,12 +396,12 @@ export class Libc {
     this.#how[0] = BigInt(flags | O.CLOEXEC);
     this.#how[1] = BigInt(mode);
     this.#how[2] = BigInt(resolve);
-    return this.#result(this.#c.callNBB(SYS.openat2, dir, path, this.#howBytes, 24));
+    return this.#callNBB(SYS.openat2, dir, path, this.#howBytes, 24);
   }
 
   /** `statx` of a name below `dir`, or of `dir` itself with {@linkcode AT_EMPTY_PATH}; an error number on failure. */
   statx(dir: number, path: CString, flags: number): FileStat | number {
-    const result = this.#result(this.#c.callNBNNB(SYS.statx, dir, path, flags, STATX_BASIC_STATS, this.#statBuffer));
+    const result = this.#callNBNNB(SYS.statx, dir, path, flags, STATX_BASIC_STATS, this.#statBuffer);
     if (result < 0) return result;
     const v = this.#statView;
     const mode = v.getUint16(28, true);
@@ -359,17 +424,17 @@ export class Libc {
 
   /** `statx` of an absolute path into a buffer of {@linkcode STATX_BYTES} bytes, as the kernel lays it out. */
   statxInto(path: CString, flags: number, buffer: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.callNBNNB(SYS.statx, AT_FDCWD, path, flags, STATX_BASIC_STATS, buffer));
+    return this.#callNBNNB(SYS.statx, AT_FDCWD, path, flags, STATX_BASIC_STATS, buffer);
   }
 
   /** `statx` of an open descriptor, as {@linkcode statxInto}. */
   fstatInto(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.callNBNNB(SYS.statx, fd, EMPTY, AT_EMPTY_PATH, STATX_BASIC_STATS, buffer));
+    return this.#callNBNNB(SYS.statx, fd, EMPTY, AT_EMPTY_PATH, STATX_BASIC_STATS, buffer);
   }
 
   /** The number by which `statfs` tells the kind of file system an open descriptor is of, or an error number. */
   fileSystem(fd: number): number {
-    const result = this.#result(this.#c.callNB(SYS.fstatfs, fd, this.#statBuffer, 0, 0));
+    const result = this.#callNB(SYS.fstatfs, fd, this.#statBuffer, 0, 0);
     return result < 0 ? result : this.#statView.getUint32(0, true);
   }
 
@@ -381,7 +446,7 @@ export class Libc {
   /** The next entries of a directory opened for reading, `.` and `..` left out; empty at the end. */
   getdents(fd: number, buffer: Uint8Array<ArrayBuffer>): RawDirEntry[] | number {
     for (;;) {
-      const length = this.#result(this.#c.callNB(SYS.getdents64, fd, buffer, buffer.length, 0));
+      const length = this.#callNB(SYS.getdents64, fd, buffer, buffer.length, 0);
       if (length < 0) return length;
       if (length === 0) return [];
       const view = new DataView(buffer.buffer, buffer.byteOffset, length);
@@ -404,64 +469,64 @@ export class Libc {
   }
 
   mkdirat(dir: number, path: CString, mode: number): number {
-    return this.#result(this.#c.callNB(SYS.mkdirat, dir, path, mode, 0));
+    return this.#callNB(SYS.mkdirat, dir, path, mode, 0);
   }
 
   renameat2(fromDir: number, from: CString, toDir: number, to: CString, flags: number): number {
-    return this.#result(this.#c.callNBNB(SYS.renameat2, fromDir, from, toDir, to, flags));
+    return this.#callNBNB(SYS.renameat2, fromDir, from, toDir, to, flags);
   }
 
   linkat(fromDir: number, from: CString, toDir: number, to: CString, flags: number): number {
-    return this.#result(this.#c.callNBNB(SYS.linkat, fromDir, from, toDir, to, flags));
+    return this.#callNBNB(SYS.linkat, fromDir, from, toDir, to, flags);
   }
 
   unlinkat(dir: number, path: CString, flags: number): number {
-    return this.#result(this.#c.callNB(SYS.unlinkat, dir, path, flags, 0));
+    return this.#callNB(SYS.unlinkat, dir, path, flags, 0);
   }
 
   symlinkat(target: CString, dir: number, path: CString): number {
-    return this.#result(this.#c.callBNB(SYS.symlinkat, target, dir, path, 0, 0));
+    return this.#callBNB(SYS.symlinkat, target, dir, path, 0, 0);
   }
 
   /** Bytes of a link's target, or an error number. */
   readlinkat(dir: number, path: CString): Uint8Array<ArrayBuffer> | number {
     const buffer = new Uint8Array(4096);
-    const length = this.#result(this.#c.callNBB(SYS.readlinkat, dir, path, buffer, buffer.length));
+    const length = this.#callNBB(SYS.readlinkat, dir, path, buffer, buffer.length);
     return length < 0 ? length : buffer.slice(0, length);
   }
 
   /** Times in nanoseconds since the epoch; `null` leaves one as it is. */
   utimensat(dir: number, path: CString, atime: bigint | null, mtime: bigint | null, flags: number): number {
-    return this.#result(this.#c.callNBB(SYS.utimensat, dir, path, timespecs(atime, mtime), flags));
+    return this.#callNBB(SYS.utimensat, dir, path, timespecs(atime, mtime), flags);
   }
 
   /** As {@linkcode utimensat}, of an open descriptor. */
   futimens(fd: number, atime: bigint | null, mtime: bigint | null): number {
-    return this.#result(this.#c.callNBB(SYS.utimensat, fd, null, timespecs(atime, mtime), 0));
+    return this.#callNBB(SYS.utimensat, fd, null, timespecs(atime, mtime), 0);
   }
 
   read(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.callNB(SYS.read, fd, buffer, buffer.length, 0));
+    return this.#callNB(SYS.read, fd, buffer, buffer.length, 0);
   }
 
   write(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.callNB(SYS.write, fd, buffer, buffer.length, 0));
+    return this.#callNB(SYS.write, fd, buffer, buffer.length, 0);
   }
 
   pread(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.callNBNL(SYS.pread64, fd, buffer, buffer.length, BigInt(offset)));
+    return this.#callNBNL(SYS.pread64, fd, buffer, buffer.length, BigInt(offset));
   }
 
   pwrite(fd: number, buffer: Uint8Array<ArrayBuffer>, offset: number): number {
-    return this.#result(this.#c.callNBNL(SYS.pwrite64, fd, buffer, buffer.length, BigInt(offset)));
+    return this.#callNBNL(SYS.pwrite64, fd, buffer, buffer.length, BigInt(offset));
   }
 
   ftruncate(fd: number, size: number): number {
-    return this.#result(this.#c.callNL(SYS.ftruncate, fd, BigInt(size)));
+    return this.#callNL(SYS.ftruncate, fd, BigInt(size));
   }
 
   fchmod(fd: number, mode: number): number {
-    return this.#result(this.#c.call(SYS.fchmod, fd, mode, 0, 0, 0));
+    return this.#call(SYS.fchmod, fd, mode, 0, 0, 0);
   }
 
   /**
@@ -469,23 +534,23 @@ export class Libc {
    * descriptor, so it meets that very file whatever its name stands for by now.
    */
   chmodPath(fd: number, mode: number): number {
-    return this.#result(this.#c.callNB(SYS.fchmodat, AT_FDCWD, cString(`/proc/self/fd/${fd}`)!, mode, 0));
+    return this.#callNB(SYS.fchmodat, AT_FDCWD, cString(`/proc/self/fd/${fd}`)!, mode, 0);
   }
 
   /** Moves to a place, `whence` as {@linkcode SEEK}; the place as an offset from the start. */
   lseek(fd: number, offset: number, whence: number): number {
-    return this.#wide(this.#c.callWide(SYS.lseek, fd, BigInt(offset), whence, 0, 0n, 0));
+    return this.#callWide(SYS.lseek, fd, BigInt(offset), whence, 0, 0n, 0);
   }
 
   /** Lets `to` share the content of `from` (`FICLONE`), where the file system can. */
   cloneFile(from: number, to: number): number {
     const FICLONE = 0x4004_9409;
-    return this.#result(this.#c.call(SYS.ioctl, to, FICLONE, from, 0, 0));
+    return this.#call(SYS.ioctl, to, FICLONE, from, 0, 0);
   }
 
   /** Copies bytes between two files, each at the place it stands, without their passing through this program. */
   copyFileRange(from: number, to: number, count: number): number {
-    return this.#wide(this.#c.callWide(SYS.copy_file_range, from, 0n, to, 0, BigInt(count), 0));
+    return this.#callWide(SYS.copy_file_range, from, 0n, to, 0, BigInt(count), 0);
   }
 
   /** As {@linkcode copyFileRange}, on another thread; a negative value when it failed, whose error number can't be told. */
@@ -494,37 +559,37 @@ export class Libc {
   }
 
   fsync(fd: number): number {
-    return this.#result(this.#c.call(SYS.fsync, fd, 0, 0, 0, 0));
+    return this.#call(SYS.fsync, fd, 0, 0, 0, 0);
   }
 
   fdatasync(fd: number): number {
-    return this.#result(this.#c.call(SYS.fdatasync, fd, 0, 0, 0, 0));
+    return this.#call(SYS.fdatasync, fd, 0, 0, 0, 0);
   }
 
   /** Use with {@linkcode LOCK}`.NB`: a wait would hold the whole program. */
   flock(fd: number, operation: number): number {
-    return this.#result(this.#c.call(SYS.flock, fd, operation, 0, 0, 0));
+    return this.#call(SYS.flock, fd, operation, 0, 0, 0);
   }
 
   close(fd: number): number {
-    return this.#result(this.#c.call(SYS.close, fd, 0, 0, 0, 0));
+    return this.#call(SYS.close, fd, 0, 0, 0, 0);
   }
 
   /** A close-on-exec pipe as `[read end, write end]`, or an error number. */
   pipe(): [number, number] | number {
     const pair = new Int32Array(2);
-    const result = this.#result(this.#c.callB(SYS.pipe2, new Uint8Array(pair.buffer), O.CLOEXEC));
+    const result = this.#callB(SYS.pipe2, new Uint8Array(pair.buffer), O.CLOEXEC);
     return result < 0 ? result : [pair[0]!, pair[1]!];
   }
 
   /** Signal 0 only asks whether the process exists; a negative pid names a process group. */
   kill(pid: number, signal: number): number {
-    return this.#result(this.#c.call(SYS.kill, pid, signal, 0, 0, 0));
+    return this.#call(SYS.kill, pid, signal, 0, 0, 0);
   }
 
   /** A close-on-exec descriptor that stands for a process, whoever bears its pid later; readable once it has ended. */
   pidfdOpen(pid: number): number {
-    return this.#result(this.#c.call(SYS.pidfd_open, pid, 0, 0, 0, 0));
+    return this.#call(SYS.pidfd_open, pid, 0, 0, 0, 0);
   }
 
   /** Reaps a child that has ended: its wait status, `null` while it runs, or a negative error number. */
@@ -532,14 +597,14 @@ export class Libc {
     const WNOHANG = 1;
     const status = new Int32Array(1);
     for (;;) {
-      const result = this.#result(this.#c.callNB(SYS.wait4, pid, new Uint8Array(status.buffer), WNOHANG, 0));
+      const result = this.#callNB(SYS.wait4, pid, new Uint8Array(status.buffer), WNOHANG, 0);
       if (result === -ERRNO.EINTR) continue;
       return result < 0 ? result : result === 0 ? null : status[0]!;
     }
   }
 
   fcntl(fd: number, command: number, argument = 0): number {
-    return this.#result(this.#c.call(SYS.fcntl, fd, command, argument, 0, 0));
+    return this.#call(SYS.fcntl, fd, command, argument, 0, 0);
   }
 
   /** Polls one descriptor; the events that came, 0 when the time ran out, or an error number. */
@@ -551,8 +616,13 @@ export class Libc {
       BigInt(Math.floor(timeoutMs / 1_000)),
       BigInt(timeoutMs % 1_000) * 1_000_000n,
     );
-    const result = this.#result(
-      this.#c.callBNB(SYS.ppoll, new Uint8Array(record.buffer), 1, time && new Uint8Array(time.buffer), 0, 0),
+    const result = this.#callBNB(
+      SYS.ppoll,
+      new Uint8Array(record.buffer),
+      1,
+      time && new Uint8Array(time.buffer),
+      0,
+      0,
     );
     return result <= 0 ? result : record.getInt16(6, true);
   }
@@ -661,7 +731,9 @@ export class Libc {
    * @returns a negative error number; never when it went well.
    */
   execute(path: CString, args: readonly CString[]): number {
-    return this.#result(this.#c.execv(path, pointersTo(args)));
+    const pointers = pointersTo(args);
+    const result = this.#c.execv(path, pointers);
+    return result < 0 ? -this.#errno[0]! : result;
   }
 
   #chdirAction(actions: Uint8Array<ArrayBuffer>, directory: CString): number {
@@ -674,9 +746,13 @@ export class Libc {
     return add(actions, directory);
   }
 
-  /** A TCP socket of IPv4, close-on-exec, whose calls do not wait. */
-  tcpSocket(): number {
-    return this.#result(this.#c.call(SYS.socket, AF_INET, SOCK_STREAM | O.NONBLOCK | O.CLOEXEC, 0, 0, 0));
+  /**
+   * A TCP socket, close-on-exec, whose calls do not wait.
+   *
+   * @param family One of {@linkcode ADDRESS_FAMILY}.
+   */
+  tcpSocket(family: number): number {
+    return this.#call(SYS.socket, family, SOCK_STREAM | O.NONBLOCK | O.CLOEXEC, 0, 0, 0);
   }
 
   /** Lets a socket be bound while closed connections of the one before it linger. */
@@ -694,55 +770,69 @@ export class Libc {
 
   #switchOn(fd: number, level: number, option: number): number {
     const on = new Uint8Array(Int32Array.of(1).buffer);
-    return this.#result(this.#c.callNNNB(SYS.setsockopt, fd, level, option, on, on.length));
+    return this.#callNNNB(SYS.setsockopt, fd, level, option, on, on.length);
+  }
+
+  /** Begins to connect; `EINPROGRESS` says that it goes on. @param address A `sockaddr`. */
+  connect(fd: number, address: Uint8Array<ArrayBuffer>): number {
+    return this.#callNB(SYS.connect, fd, address, address.length, 0);
+  }
+
+  /** The error that has befallen a socket, as an error number, and forgets it; 0 when there is none. */
+  socketError(fd: number): number {
+    const error = new Int32Array(1);
+    const length = new Uint8Array(Int32Array.of(error.byteLength).buffer);
+    const room = new Uint8Array(error.buffer);
+    const result = this.#callNNNBB(SYS.getsockopt, fd, SOL_SOCKET, SO_ERROR, room, length);
+    return result < 0 ? result : error[0]!;
   }
 
   /** @param address A `sockaddr`. */
   bind(fd: number, address: Uint8Array<ArrayBuffer>): number {
-    return this.#result(this.#c.callNB(SYS.bind, fd, address, address.length, 0));
+    return this.#callNB(SYS.bind, fd, address, address.length, 0);
   }
 
   listen(fd: number, backlog: number): number {
-    return this.#result(this.#c.call(SYS.listen, fd, backlog, 0, 0, 0));
+    return this.#call(SYS.listen, fd, backlog, 0, 0, 0);
   }
 
   /** The address a socket is bound to, as a `sockaddr`. */
   getsockname(fd: number, address: Uint8Array<ArrayBuffer>): number {
     const length = new Uint8Array(Int32Array.of(address.length).buffer);
-    return this.#result(this.#c.callNBB(SYS.getsockname, fd, address, length, 0));
+    return this.#callNBB(SYS.getsockname, fd, address, length, 0);
   }
 
   /** The next connection of a listening socket, close-on-exec, whose calls do not wait. */
   accept(fd: number): number {
-    return this.#result(this.#c.call(SYS.accept4, fd, 0, 0, O.NONBLOCK | O.CLOEXEC, 0));
+    return this.#call(SYS.accept4, fd, 0, 0, O.NONBLOCK | O.CLOEXEC, 0);
   }
 
   /** No more is written to a socket; its peer reads to the end. */
   shutdownWrite(fd: number): number {
     const SHUT_WR = 1;
-    return this.#result(this.#c.call(SYS.shutdown, fd, SHUT_WR, 0, 0, 0));
+    return this.#call(SYS.shutdown, fd, SHUT_WR, 0, 0, 0);
   }
 
   /** Neither is read from a socket any more; one that listens tells so to whoever waits for it. */
   shutdownBoth(fd: number): number {
     const SHUT_RDWR = 2;
-    return this.#result(this.#c.call(SYS.shutdown, fd, SHUT_RDWR, 0, 0, 0));
+    return this.#call(SYS.shutdown, fd, SHUT_RDWR, 0, 0, 0);
   }
 
   epollCreate(): number {
-    return this.#result(this.#c.call(SYS.epoll_create1, O.CLOEXEC, 0, 0, 0, 0));
+    return this.#call(SYS.epoll_create1, O.CLOEXEC, 0, 0, 0, 0);
   }
 
   /**
    * Has a descriptor watched, or no longer.
    *
    * @param operation One of {@linkcode EPOLL_CTL}.
-   * @param events Bits of {@linkcode POLL}, which `epoll` shares.
+   * @param events Bits of {@linkcode EPOLL}.
    */
   epollControl(epoll: number, operation: number, fd: number, events: number): number {
     EPOLL_RECORD.setUint32(0, events, true);
     EPOLL_RECORD.setInt32(EPOLL_DATA_AT, fd, true);
-    return this.#result(this.#c.callNNNB(SYS.epoll_ctl, epoll, operation, fd, EPOLL_RECORD_ROOM, 0));
+    return this.#callNNNB(SYS.epoll_ctl, epoll, operation, fd, EPOLL_RECORD_ROOM, 0);
   }
 
   /**
@@ -753,7 +843,8 @@ export class Libc {
    * @returns how many records were written.
    */
   epollWait(epoll: number, records: Uint8Array<ArrayBuffer>, timeoutMs: number): number {
-    return this.#result(this.#c.epollWait(epoll, records, records.length / EPOLL_RECORD_BYTES, timeoutMs));
+    const result = this.#c.epollWait(epoll, records, records.length / EPOLL_RECORD_BYTES, timeoutMs);
+    return result < 0 ? -this.#errno[0]! : result;
   }
 
   /** As {@linkcode epollWait}, in another thread; a negative value, whatever it is, when there is none to tell. */
@@ -768,18 +859,18 @@ export class Libc {
   }
 
   prctl(operation: number, argument: number): number {
-    return this.#result(this.#c.call(SYS.prctl, operation, argument, 0, 0, 0));
+    return this.#call(SYS.prctl, operation, argument, 0, 0, 0);
   }
 
   /** Marks every descriptor from `first` on close-on-exec, so that no child inherits one (spec containment 19.11). */
   closeOnExecFrom(first: number): number {
     const CLOSE_RANGE_CLOEXEC = 4;
-    return this.#result(this.#c.call(SYS.close_range, first, -1, CLOSE_RANGE_CLOEXEC, 0, 0));
+    return this.#call(SYS.close_range, first, -1, CLOSE_RANGE_CLOEXEC, 0, 0);
   }
 
   /** Closes every descriptor from one to another; they may not all be open. */
   closeRange(first: number, last: number): number {
-    return this.#result(this.#c.call(SYS.close_range, first, last, 0, 0, 0));
+    return this.#call(SYS.close_range, first, last, 0, 0, 0);
   }
 
   getuid(): number {
@@ -799,15 +890,18 @@ export const STATX_BYTES = 256;
 /** Most parts of one {@linkcode Libc.writeElsewhere}. */
 export const MAX_VECTORS = 1_024;
 
-const AF_INET = 2;
 const SOCK_STREAM = 1;
 
 /** Of `posix_spawn`: the program leads a session of its own. */
 const SPAWN_SETSID = Deno.build.os === "darwin" ? 0x400 : 0x80;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
+const SO_ERROR = 4;
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
+
+/** Events of `epoll`: those of {@linkcode POLL}, and that each is told once. */
+export const EPOLL = { ...POLL, ET: 0x8000_0000 } as const;
 
 /** Operations of `epoll_ctl`. */
 export const EPOLL_CTL = { ADD: 1, DEL: 2, MOD: 3 } as const;

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Libc } from "../base/libc.ts";
+import { ADDRESS_FAMILY, LOOPBACK, portOfAddress, socketAddress } from "../base/socket_address.ts";
 
 /** A socket that listens. */
 export interface LoopbackListener {
@@ -14,18 +15,6 @@ export interface LoopbackListener {
 /** Connections that wait to be accepted, as Deno's own listeners hold. */
 const BACKLOG = 511;
 
-const AF_INET = 2;
-
-/** A `sockaddr_in`: family in the machine's order, port and address in the network's. */
-function addressOf(port: number): Uint8Array<ArrayBuffer> {
-  const address = new Uint8Array(16);
-  const view = new DataView(address.buffer);
-  view.setUint16(0, AF_INET, true);
-  view.setUint16(2, port);
-  address.set([127, 0, 0, 1], 4);
-  return address;
-}
-
 /**
  * Binds and listens.
  *
@@ -33,9 +22,9 @@ function addressOf(port: number): Uint8Array<ArrayBuffer> {
  * @returns A negative error number when the system refuses.
  */
 export function listenOnLoopback(c: Libc, port: number): LoopbackListener | number {
-  const fd = c.tcpSocket();
+  const fd = c.tcpSocket(ADDRESS_FAMILY[4]);
   if (fd < 0) return fd;
-  const address = addressOf(port);
+  const address = socketAddress(LOOPBACK, port);
   let result = c.reuseAddress(fd);
   if (result >= 0) result = c.sendAtOnce(fd);
   if (result >= 0) result = c.bind(fd, address);
@@ -45,5 +34,5 @@ export function listenOnLoopback(c: Libc, port: number): LoopbackListener | numb
     c.close(fd);
     return result;
   }
-  return { fd, port: new DataView(address.buffer).getUint16(2) };
+  return { fd, port: portOfAddress(address) };
 }
