@@ -6,7 +6,14 @@
  */
 import { HttpError } from "./http_error.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json_value.ts";
-import { hostAndPort, type PlainRequest, type PlainResponse, sendPlain } from "./plain_http.ts";
+import {
+  type ExchangeOutcome,
+  exchangeOutcome,
+  hostAndPort,
+  type PlainRequest,
+  type PlainResponse,
+  sendPlain,
+} from "./plain_http.ts";
 import type { TimeBounds } from "./time_bounds.ts";
 
 /** Where a door is and what opens it. */
@@ -66,10 +73,13 @@ export const RPC_CODE = { methodNotFound: -32601, taskNotFound: -32001, notCance
 
 /** Largest answer that is read, in bytes: a response of 64 MiB, escaped. */
 const MAX_ANSWER = 256 << 20;
-const MAX_CARD = 1 << 20;
+/** Largest agent card that is read, in bytes. */
+export const MAX_CARD = 1 << 20;
 /** Most of a door's own words that is shown, in characters. */
 const MAX_SHOWN = 300;
 const CARD_PATH = "/.well-known/agent-card.json";
+/** The method that answers with the extended agent card (spec door 4). */
+export const EXTENDED_CARD = "GetExtendedAgentCard";
 
 /** Words of a door inside a line of ours: on one line, and not without end. */
 export function doorWords(text: string): string {
@@ -135,27 +145,43 @@ export class DoorClient {
   }
 
   /**
-   * The public agent card.
+   * The agent card: the public one, and of a door with authentication the extended one.
    *
    * @param deadline On the clock of `performance.now()`. However slowly a door drips, it is not waited for longer than for a
    * silent one.
    * @throws {HttpError} @throws {DoorRefusal}
    */
-  async card(
+  async card(deadline?: number): Promise<RpcAnswer> {
+    return this.readCard(await exchangeOutcome(this.cardRequest(deadline), MAX_CARD));
+  }
+
+  /** What asks for that card. */
+  cardRequest(
     deadline: number = performance.now() + this.#bounds.doorConnect + this.#bounds.doorCard,
-  ): Promise<JsonValue> {
-    const response = await sendPlain({
+  ): PlainRequest {
+    const { host, port, token } = this.address;
+    if (token !== null) {
+      return this.#callRequest(EXTENDED_CARD, {}, [], { silenceMs: this.#bounds.doorCard, deadline });
+    }
+    return {
       method: "GET",
-      host: this.address.host,
-      port: this.address.port,
+      host,
+      port,
       path: CARD_PATH,
       connectMs: this.#bounds.doorConnect,
       silenceMs: this.#bounds.doorCard,
       deadline,
-    });
-    const text = await this.#read(response, MAX_CARD);
+    };
+  }
+
+  /** The card, from what became of that request. @throws {HttpError} @throws {DoorRefusal} */
+  readCard(outcome: ExchangeOutcome): RpcAnswer {
+    if (outcome instanceof HttpError) throw outcome;
+    const { status, text } = outcome;
+    if (status !== 200) throw refusalOf(status, text);
+    if (this.address.token !== null) return this.#answer(text);
     try {
-      return JSON.parse(text) as JsonValue;
+      return { ok: true, result: JSON.parse(text) as JsonValue };
     } catch {
       throw new HttpError("protocol", `the agent card from ${this.shown} is not JSON`);
     }
@@ -184,11 +210,8 @@ export class DoorClient {
       signal?: AbortSignal;
     } = {},
   ): Promise<RpcAnswer> {
-    const response = await this.#post(method, params, headers, {
-      silenceMs,
-      deadline,
-      ...(signal === undefined ? {} : { signal }),
-    });
+    const limits = { silenceMs, deadline, ...(signal === undefined ? {} : { signal }) };
+    const response = await sendPlain(this.#callRequest(method, params, headers, limits));
     return this.#answer(await this.#read(response, MAX_ANSWER));
   }
 
@@ -205,10 +228,8 @@ export class DoorClient {
   ): Promise<StreamAnswer> {
     const headers: [string, string][] = [["accept", "text/event-stream, application/json"]];
     if (lastEventId !== undefined) headers.push(["last-event-id", String(lastEventId)]);
-    const response = await this.#post(method, params, headers, {
-      silenceMs: this.#bounds.streamSilence,
-      ...(signal === undefined ? {} : { signal }),
-    });
+    const limits = { silenceMs: this.#bounds.streamSilence, ...(signal === undefined ? {} : { signal }) };
+    const response = await sendPlain(this.#callRequest(method, params, headers, limits));
     const type = response.headers.get("content-type") ?? "";
     if (response.status === 200 && /^text\/event-stream\s*(;|$)/i.test(type)) {
       const { streamEvents } = await import("./stream_events.ts");
@@ -240,14 +261,14 @@ export class DoorClient {
     return response;
   }
 
-  #post(
+  #callRequest(
     method: string,
     params: JsonObject,
     headers: readonly (readonly [string, string])[],
     limits: Pick<PlainRequest, "silenceMs" | "deadline" | "signal">,
-  ): Promise<PlainResponse> {
+  ): PlainRequest {
     const { host, port, token } = this.address;
-    return sendPlain({
+    return {
       method: "POST",
       host,
       port,
@@ -261,7 +282,7 @@ export class DoorClient {
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
       connectMs: this.#bounds.doorConnect,
       ...limits,
-    });
+    };
   }
 
   async #read(response: PlainResponse, maxBytes: number): Promise<string> {

@@ -1,50 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { HttpError } from "./http_error.ts";
-import { parseResponseHead, type PlainRequest, type PlainResponse, sendPlain } from "./plain_http.ts";
-
-/** A peer that plays a connection by hand: what it was sent, and how it answers. */
-async function withPeer(
-  play: (conn: Deno.TcpConn, seen: (text: string) => void) => Promise<void>,
-  work: (port: number, seen: () => string) => Promise<void>,
-  hostname = "127.0.0.1",
-): Promise<void> {
-  using listener = Deno.listen({ hostname, port: 0 });
-  let seen = "";
-  const serving = (async () => {
-    for await (const conn of listener) {
-      await play(conn, (text) => seen += text).catch(() => {});
-      try {
-        conn.close();
-      } catch {
-        // It was closed by hand.
-      }
-    }
-  })();
-  try {
-    await work(listener.addr.port, () => seen);
-  } finally {
-    listener.close();
-    await serving.catch(() => {});
-  }
-}
-
-/** Reads a request's head. */
-async function readHead(conn: Deno.TcpConn, seen: (text: string) => void = () => {}): Promise<void> {
-  const buffer = new Uint8Array(65_536);
-  let text = "";
-  while (!text.includes("\r\n\r\n")) {
-    const count = await conn.read(buffer);
-    if (count === null) return;
-    text += new TextDecoder().decode(buffer.subarray(0, count));
-  }
-  seen(text);
-}
-
-async function write(conn: Deno.TcpConn, bytes: Uint8Array | string): Promise<void> {
-  let rest = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
-  while (rest.length > 0) rest = rest.subarray(await conn.write(rest));
-}
+import { type PlainRequest, type PlainResponse, sendPlain } from "./plain_http.ts";
+import { BROKEN_ANSWERS, WHOLE_ANSWERS } from "../tests/support/http_answers.ts";
+import { answering, readHead, withPeer, writeAll } from "../tests/support/http_peer.ts";
 
 const BOUNDS = { connectMs: 2_000, silenceMs: 2_000 };
 
@@ -61,21 +20,6 @@ async function failureOf(work: () => Promise<unknown>): Promise<string> {
     throw error;
   }
   return "none";
-}
-
-/** Answers every request with the same bytes, in pieces cut at the given places, then closes. */
-function answering(bytes: string, cuts: readonly number[] = []) {
-  return async (conn: Deno.TcpConn, seen: (text: string) => void) => {
-    await readHead(conn, seen);
-    const whole = new TextEncoder().encode(bytes);
-    let at = 0;
-    for (const cut of [...cuts, whole.length]) {
-      if (cut <= at) continue;
-      await write(conn, whole.subarray(at, cut));
-      await new Promise((resolve) => setTimeout(resolve, 1));
-      at = cut;
-    }
-  };
 }
 
 Deno.test("a request is what it says: host, length, nothing of its own but connection: close", async () => {
@@ -106,24 +50,13 @@ Deno.test("a header that would end its line is not sent", async () => {
 });
 
 Deno.test("a body is the same however it is framed and wherever it is cut", async () => {
-  const text = "one, zwei: ä\n";
-  const size = new TextEncoder().encode(text).length;
-  const forms = {
-    length: `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${text}`,
-    end: `HTTP/1.1 200 OK\r\n\r\n${text}`,
-    chunked: `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;ext=1\r\none,\r\n${(size - 4).toString(16)}\r\n${
-      text.slice(4)
-    }\r\n0\r\ntrailer: x\r\n\r\n`,
-    interim: `HTTP/1.1 103 Early\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n${text}`,
-    bare: `HTTP/1.0 200\ncontent-length: ${size}\n\n${text}`,
-  };
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom(...Object.values(forms)),
+      fc.constantFrom(...Object.values(WHOLE_ANSWERS)),
       fc.array(fc.nat(160), { maxLength: 6 }),
       fc.boolean(),
-      async (form, cuts, whole) => {
-        await withPeer(answering(form, cuts.toSorted((a, b) => a - b)), async (port) => {
+      async ({ bytes, text }, cuts, whole) => {
+        await withPeer(answering(bytes, cuts.toSorted((a, b) => a - b)), async (port) => {
           const response = await get(port);
           if (whole) assert.equal(await response.text(100), text);
           else {
@@ -140,27 +73,9 @@ Deno.test("a body is the same however it is framed and wherever it is cut", asyn
 });
 
 Deno.test("what is no whole answer is a failure, and says which", async () => {
-  const cases: [string, string][] = [
-    ["", "connection-terminated"],
-    ["HTTP/1.1 200 OK\r\ncontent", "response-incomplete"],
-    ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfour", "response-incomplete"],
-    ["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfour", "response-incomplete"],
-    ["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfives\r\n", "response-incomplete"],
-    ["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nfives\r\n", "protocol"],
-    ["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n", "protocol"],
-    ["HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n", "protocol"],
-    ["HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\nfives", "protocol"],
-    ["HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n", "protocol"],
-    ["HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "protocol"],
-    ["SSH-2.0-OpenSSH\r\n\r\n", "protocol"],
-    [`HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}`, "response-headers-too-large"],
-    [`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;${"y".repeat(40_000)}`, "protocol"],
-    ["HTTP/1.1 200 OK\r\ncontent-length: 101\r\n\r\n", "body-size"],
-    [`HTTP/1.1 200 OK\r\n\r\n${"y".repeat(101)}`, "body-size"],
-  ];
-  for (const [answer, kind] of cases) {
-    await withPeer(answering(answer), async (port) => {
-      assert.equal(await failureOf(async () => await (await get(port)).text(100)), kind, answer.slice(0, 60));
+  for (const { bytes, kind } of BROKEN_ANSWERS) {
+    await withPeer(answering(bytes), async (port) => {
+      assert.equal(await failureOf(async () => await (await get(port)).text(100)), kind, bytes.slice(0, 60));
     });
   }
 });
@@ -184,7 +99,7 @@ Deno.test("a door that takes no connection, is silent, or dawdles past the deadl
   const dripping = async (conn: Deno.TcpConn) => {
     await readHead(conn);
     for (const letter of `HTTP/1.1 200 OK\r\n\r\n${"y".repeat(400)}`) {
-      await write(conn, letter);
+      await writeAll(conn, letter);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   };
@@ -221,7 +136,7 @@ Deno.test("a request is given up before, while it waits, and while its body is r
   assert.equal(await failureOf(() => get(1, { signal: given.signal })), "aborted");
   const half = async (conn: Deno.TcpConn) => {
     await readHead(conn);
-    await write(conn, "HTTP/1.1 200 OK\r\n\r\nhalf");
+    await writeAll(conn, "HTTP/1.1 200 OK\r\n\r\nhalf");
     await conn.read(new Uint8Array(1));
   };
   await withPeer(half, async (port) => {
@@ -242,7 +157,7 @@ Deno.test("leaving the loop closes the connection", async () => {
   let closed = false;
   const endless = async (conn: Deno.TcpConn) => {
     await readHead(conn);
-    await write(conn, "HTTP/1.1 200 OK\r\n\r\nhalf");
+    await writeAll(conn, "HTTP/1.1 200 OK\r\n\r\nhalf");
     closed = await conn.read(new Uint8Array(1)).then((count) => count === null, () => true);
   };
   await withPeer(endless, async (port) => {
@@ -255,7 +170,7 @@ Deno.test("leaving the loop closes the connection", async () => {
 Deno.test("a refusal that comes before the body was taken is read", async () => {
   const refusing = async (conn: Deno.TcpConn) => {
     await readHead(conn);
-    await write(conn, "HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nbig");
+    await writeAll(conn, "HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nbig");
     // The other side sees the answer instead of a reset, as a door sees to it.
     const buffer = new Uint8Array(65_536);
     while (await conn.read(buffer) !== null);
@@ -296,15 +211,4 @@ Deno.test("localhost is also the IPv6 loopback", async (t) => {
         "::1",
       ),
   });
-});
-
-Deno.test("a head is read or refused, whatever it holds", () => {
-  assert.deepEqual(parseResponseHead("HTTP/1.1 204 No Content\r\nA: 1\r\na:  2 \r\n\r\n"), {
-    status: 204,
-    headers: new Map([["a", "1, 2"]]),
-  });
-  fc.assert(fc.property(fc.string(), (text) => {
-    const head = parseResponseHead(text);
-    if (head !== null) assert.ok(head.status >= 100 && head.status < 600);
-  }));
 });

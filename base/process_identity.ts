@@ -27,8 +27,16 @@ export function hasEnded({ state }: ProcessStat): boolean {
   return state === "Z" || state === "X";
 }
 
-/** `null` when there is no such process; `untold` when its facts could not be read, for want of a descriptor for instance. */
-function readProcessStat(pid: number): ProcessStat | "untold" | null {
+/**
+ * What `/proc/<pid>/stat` tells: `null` when there is no such process, `untold` when it could not be read, for want of a
+ * descriptor for instance.
+ */
+export type ReadStat = ProcessStat | "untold" | null;
+
+/** Reads it. */
+export type StatReader = (pid: number) => ReadStat;
+
+function readProcessStat(pid: number): ReadStat {
   try {
     return parseProcessStat(Deno.readTextFileSync(`/proc/${pid}/stat`));
   } catch (error) {
@@ -72,9 +80,9 @@ function pidIsHeld(pid: number): boolean {
 }
 
 /** What a pid tells now: its process, `null` for none; `unreadable` when there is one that does not show itself. */
-function lookAt(pid: number): ProcessStat | "unreadable" | null {
+function lookAt(pid: number, readStat: StatReader = readProcessStat): ProcessStat | "unreadable" | null {
   if (!Number.isSafeInteger(pid) || pid <= 0 || pid > 0x7fff_ffff) return null;
-  const stat = readProcessStat(pid);
+  const stat = readStat(pid);
   if (stat === "untold") return pidIsHeld(pid) ? "unreadable" : null;
   // The first signal a program sends loads 2 ms of code.
   if (stat === null) return !procShowsAll() && pidIsHeld(pid) ? "unreadable" : null;
@@ -84,19 +92,6 @@ function lookAt(pid: number): ProcessStat | "unreadable" | null {
 /** Whether a process holds the pid. One of another user counts, a zombie does not (spec cli 4.3, layer 1). */
 export function processExists(pid: number): boolean {
   return lookAt(pid) !== null;
-}
-
-/**
- * The pids of all processes, for whoever has many to look at: a pid that is noted before this is called and not among
- * them is held by nobody.
- *
- * @returns `null` where `/proc` does not tell.
- */
-export function heldPids(): ReadonlySet<number> | null {
-  if (!procShowsAll()) return null;
-  const held = new Set<number>();
-  for (const { name } of Deno.readDirSync("/proc")) if (/^\d+$/.test(name)) held.add(Number(name));
-  return held;
 }
 
 /** What layers 1 and 2 say of a noted process (spec cli 4.3). */
@@ -109,12 +104,12 @@ export type ProcessReading =
  * Compares a noted process with what runs now.
  *
  * @param start Its start token as noted. An empty one, whose writer could not read its own, verifies nothing.
- * @param held {@linkcode heldPids} of a later moment than the note, or `null`.
+ * @param readStat How processes are read; whoever has many to look at has a faster way (`kernel_records.ts`).
  */
-export function readProcess(pid: number, start: string, held: ReadonlySet<number> | null = null): ProcessReading {
-  let now = held === null || held.has(pid) ? lookAt(pid) : null;
+export function readProcess(pid: number, start: string, readStat?: StatReader): ProcessReading {
+  let now = lookAt(pid, readStat);
   // It may have ended between the two looks that this takes.
-  if (now === "unreadable") now = lookAt(pid);
+  if (now === "unreadable") now = lookAt(pid, readStat);
   if (now === null) return { state: "gone", reason: `no process holds pid ${pid}` };
   if (now === "unreadable" || start === "") {
     return { state: "unverified", reason: `pid ${pid}'s start time could not be read` };

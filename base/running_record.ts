@@ -9,7 +9,7 @@
  */
 import { MurError, reasonOf } from "./errors.ts";
 import { isId } from "./ids.ts";
-import { type ProcessReading, readProcess } from "./process_identity.ts";
+import { type ProcessReading, readProcess, type StatReader } from "./process_identity.ts";
 
 /** One record, keys as in the file. Members that are absent are omitted from it. */
 export interface RunningRecord {
@@ -149,22 +149,22 @@ export const ABSENT = Symbol("absent");
 /** A file that cannot be read: what it holds is not known. */
 export const UNOPENED = Symbol("unopened");
 
-/**
- * Reads files of the directory that may be records, in their order. `null` stands for one that is longer than
- * {@linkcode MAX_RECORD_BYTES}.
- */
-export type RecordReader = (names: readonly string[]) => readonly (string | null | typeof ABSENT | typeof UNOPENED)[];
+/** What a file holds; `null` when that is longer than {@linkcode MAX_RECORD_BYTES}. */
+export type RecordText = string | null | typeof ABSENT | typeof UNOPENED;
+
+/** Reads files of the directory that may be records, in their order. */
+export type RecordReader = (names: readonly string[]) => readonly RecordText[];
 
 function readByDeno(dir: string): RecordReader {
-  return (names) =>
-    names.map((name) => {
-      const path = `${dir}/${name}`;
-      try {
-        return Deno.lstatSync(path).size <= MAX_RECORD_BYTES ? Deno.readTextFileSync(path) : null;
-      } catch (error) {
-        return error instanceof Deno.errors.NotFound ? ABSENT : UNOPENED;
-      }
-    });
+  return (names) => names.map((name) => readText(`${dir}/${name}`));
+}
+
+function readText(path: string): RecordText {
+  try {
+    return Deno.lstatSync(path).size <= MAX_RECORD_BYTES ? Deno.readTextFileSync(path) : null;
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound ? ABSENT : UNOPENED;
+  }
 }
 
 /** End of the name of a session's control token. */
@@ -185,72 +185,117 @@ export function holdRunningDirectory(dir: string): void {
   if ((mode! & 0o777) !== 0o700) Deno.chmodSync(dir, 0o700);
 }
 
-function read(dir: string, readTexts: RecordReader): RunningDirectory {
-  const records: RunningRecord[] = [];
-  const older: OlderRunningRecord[] = [];
-  const unreadable: string[] = [];
-  const unopened: string[] = [];
-  const controlTokens = new Set<string>();
+/** What the directory lists. */
+export interface RunningListing {
+  readonly dir: string;
+  /** Names of files that may be records. */
+  readonly names: readonly string[];
+  /** Names of what may be none. */
+  readonly unreadable: readonly string[];
+  /** Ids of sessions with a control token. */
+  readonly controlTokens: ReadonlySet<string>;
+}
+
+function list(dir: string): RunningListing {
   const names: string[] = [];
+  const unreadable: string[] = [];
+  const controlTokens = new Set<string>();
   for (const { name, isFile } of Deno.readDirSync(dir)) {
     if (name.endsWith(CONTROL_SUFFIX)) controlTokens.add(name.slice(0, -CONTROL_SUFFIX.length));
     if (!name.endsWith(".json")) continue;
     // A link is no record, and a pipe would be waited for.
     (isFile ? names : unreadable).push(name);
   }
-  const texts = readTexts(names);
-  for (let index = 0; index < names.length; index++) {
-    const name = names[index]!;
+  return { dir, names, unreadable, controlTokens };
+}
+
+/** What a file of that name holds. */
+function parseNamed(name: string, text: string | null): ParsedRunningRecord {
+  const parsed: ParsedRunningRecord = text === null ? { kind: "unreadable" } : parseRunningRecord(text);
+  // A record under another session's name would let one session's end remove the other's.
+  return parsed.kind === "unreadable" || `${parsed.record.session_id}.json` === name ? parsed : { kind: "unreadable" };
+}
+
+function read(dir: string, readTexts: RecordReader): RunningDirectory {
+  const records: RunningRecord[] = [];
+  const older: OlderRunningRecord[] = [];
+  const unopened: string[] = [];
+  const listing = list(dir);
+  const unreadable = [...listing.unreadable];
+  const texts = readTexts(listing.names);
+  for (let index = 0; index < texts.length; index++) {
+    const name = listing.names[index]!;
     const text = texts[index]!;
     if (text === ABSENT) continue;
     if (text === UNOPENED) {
       unopened.push(name);
       continue;
     }
-    const parsed: ParsedRunningRecord = text === null ? { kind: "unreadable" } : parseRunningRecord(text);
-    // A record under another session's name would let one session's end remove the other's.
-    if (parsed.kind === "unreadable" || `${parsed.record.session_id}.json` !== name) unreadable.push(name);
+    const parsed = parseNamed(name, text);
+    if (parsed.kind === "unreadable") unreadable.push(name);
     else if (parsed.kind === "record") records.push(parsed.record);
     else older.push(parsed.record);
   }
-  return { records, older, unreadable, unopened, controlTokens };
+  return { records, older, unreadable, unopened, controlTokens: listing.controlTokens };
 }
 
 /** The newest session first. */
-function ordered({ records, older, unreadable, ...rest }: RunningDirectory): RunningDirectory {
-  const descending = (a: { session_id: string }, b: { session_id: string }) =>
-    a.session_id < b.session_id ? 1 : a.session_id > b.session_id ? -1 : 0;
-  return {
-    ...rest,
-    records: records.toSorted(descending),
-    older: older.toSorted(descending),
-    unreadable: unreadable.toSorted(),
-  };
+function newestFirst(a: { readonly session_id: string }, b: { readonly session_id: string }): number {
+  return a.session_id < b.session_id ? 1 : a.session_id > b.session_id ? -1 : 0;
+}
+
+function cannotBeRead(dir: string, cause: unknown, hint?: string): MurError {
+  return new MurError("E-RUN-028", `the running-capsule records in ${dir} cannot be read: ${reasonOf(cause)}`, {
+    ...(hint === undefined ? {} : { hint }),
+    cause,
+  });
 }
 
 /**
- * Reads the directory for a command, the newest session first: makes it when it is missing, holds it at 0700, removes files
- * that are no records.
+ * Lists the directory for a command: makes it when it is missing, and holds it at 0700.
  *
- * @throws {MurError} `E-RUN-028` when it can't be made, changed or listed; then nothing was removed.
+ * @throws {MurError} `E-RUN-028` when it can't be made, changed or listed.
  */
-export function readRunningDirectory(dir: string): RunningDirectory {
+export function openRunningDirectory(dir: string): RunningListing {
   try {
     holdRunningDirectory(dir);
-    const found = ordered(read(dir, readByDeno(dir)));
-    for (const name of found.unreadable) {
-      try {
-        Deno.removeSync(`${dir}/${name}`);
-      } catch {
-        // Another reader was faster, or it is a directory: no record either way.
-      }
-    }
-    return found;
+    return list(dir);
   } catch (cause) {
-    throw new MurError("E-RUN-028", `the running-capsule records in ${dir} cannot be read: ${reasonOf(cause)}`, {
-      hint: "check that you own the directory and may write to it",
-      cause,
-    });
+    throw cannotBeRead(dir, cause, "check that you own the directory and may write to it");
+  }
+}
+
+/** A record of this or an older build. */
+export type FoundRecord = Exclude<ParsedRunningRecord, { readonly kind: "unreadable" }>;
+
+/**
+ * Reads the records that were listed, in no order. Files that are none are removed.
+ *
+ * @param readTexts How files are read.
+ */
+export function takeRecords(
+  { dir, names, unreadable }: RunningListing,
+  readTexts: RecordReader = readByDeno(dir),
+): readonly FoundRecord[] {
+  for (const name of unreadable) removeUnreadable(`${dir}/${name}`);
+  const found: FoundRecord[] = [];
+  const texts = readTexts(names);
+  for (let index = 0; index < texts.length; index++) {
+    const name = names[index]!;
+    const text = texts[index]!;
+    if (text === ABSENT || text === UNOPENED) continue;
+    const parsed = parseNamed(name, text);
+    if (parsed.kind === "unreadable") removeUnreadable(`${dir}/${name}`);
+    else found.push(parsed);
+  }
+  return found;
+}
+
+function removeUnreadable(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch {
+    // Another reader was faster, or it is a directory: no record either way.
   }
 }
 
@@ -260,7 +305,13 @@ export function readRunningDirectory(dir: string): RunningDirectory {
  * @throws {MurError} `E-RUN-028` when it can't be listed.
  */
 export function peekRunningDirectory(dir: string): RunningDirectory {
-  return ordered(surveyRunningDirectory(dir, readByDeno(dir)));
+  const { records, older, unreadable, ...rest } = surveyRunningDirectory(dir, readByDeno(dir));
+  return {
+    ...rest,
+    records: records.toSorted(newestFirst),
+    older: older.toSorted(newestFirst),
+    unreadable: unreadable.toSorted(),
+  };
 }
 
 /**
@@ -276,9 +327,7 @@ export function surveyRunningDirectory(dir: string, readTexts: RecordReader): Ru
     if (cause instanceof Deno.errors.NotFound) {
       return { records: [], older: [], unreadable: [], unopened: [], controlTokens: new Set() };
     }
-    throw new MurError("E-RUN-028", `the running-capsule records in ${dir} cannot be read: ${reasonOf(cause)}`, {
-      cause,
-    });
+    throw cannotBeRead(dir, cause);
   }
 }
 
@@ -307,11 +356,11 @@ function removeIfThere(path: string): void {
 /**
  * Layers 1 and 2 of a record: whether the process that wrote it still runs (spec cli 4.3).
  *
- * @param held Pids that are held, of a later moment than the record was read; `null` looks at the one alone.
+ * @param readStat How processes are read.
  */
 export function readRecordProcess(
   record: Pick<RunningRecord, "pid" | "process_start">,
-  held: ReadonlySet<number> | null = null,
+  readStat?: StatReader,
 ): ProcessReading {
-  return readProcess(record.pid, record.process_start, held);
+  return readProcess(record.pid, record.process_start, readStat);
 }

@@ -3,12 +3,13 @@ import { newId } from "./ids.ts";
 import { ownStartToken } from "./process_identity.ts";
 import {
   formatRunningRecord,
+  openRunningDirectory,
   parseRunningRecord,
   peekRunningDirectory,
   readRecordProcess,
-  readRunningDirectory,
   removeRunningRecord,
   type RunningRecord,
+  takeRecords,
 } from "./running_record.ts";
 import { writeRunningRecord } from "./write_running_record.ts";
 
@@ -26,6 +27,15 @@ function record(changes: Partial<RunningRecord> = {}): RunningRecord {
     started_at: "2026-01-01T00:00:00Z",
     ...changes,
   };
+}
+
+/** What a command reads of the directory. */
+function taken(dir: string): RunningRecord[] {
+  return takeRecords(openRunningDirectory(dir)).map(({ record }) => record as RunningRecord);
+}
+
+function newestFirst(records: readonly RunningRecord[]): RunningRecord[] {
+  return records.toSorted((a, b) => a.session_id < b.session_id ? 1 : -1);
 }
 
 function inTempDir(body: (dir: string) => void): () => void {
@@ -113,16 +123,17 @@ Deno.test(
     assert.equal(Deno.statSync(dir).mode! & 0o777, 0o755);
     assert.equal([...Deno.readDirSync(dir)].length, 7);
 
-    assert.deepEqual(readRunningDirectory(dir), seen);
+    assert.deepEqual(newestFirst(taken(dir)), [older, second, first]);
     assert.equal(Deno.statSync(dir).mode! & 0o777, 0o700);
     assert.equal(Deno.statSync(`${dir}/${first.session_id}.json`).mode! & 0o777, 0o600);
-    assert.deepEqual(readRunningDirectory(dir).unreadable, []);
+    assert.deepEqual(peekRunningDirectory(dir).unreadable, []);
+    assert.ok([...Deno.readDirSync(dir)].some(({ name }) => name === "other.txt"));
 
     Deno.writeTextFileSync(`${dir}/${first.session_id}.control`, "token");
-    assert.deepEqual(readRunningDirectory(dir).controlTokens, new Set([first.session_id]));
+    assert.deepEqual(openRunningDirectory(dir).controlTokens, new Set([first.session_id]));
     removeRunningRecord(dir, first.session_id);
     removeRunningRecord(dir, first.session_id);
-    assert.deepEqual(readRunningDirectory(dir).records, [second]);
+    assert.deepEqual(newestFirst(taken(dir)), [older, second]);
     assert.throws(() => Deno.statSync(`${dir}/${first.session_id}.control`));
   }),
 );
@@ -137,7 +148,7 @@ Deno.test(
     Deno.writeTextFileSync(huge, "");
     Deno.truncateSync(huge, 8 << 30);
     const started = performance.now();
-    assert.deepEqual(readRunningDirectory(dir).records, [real]);
+    assert.deepEqual(taken(dir), [real]);
     assert.ok(performance.now() - started < 1_000);
     assert.throws(() => Deno.statSync(huge), Deno.errors.NotFound);
   }),
@@ -152,10 +163,10 @@ Deno.test({
     const [open, closed] = [record(), record()];
     for (const each of [open, closed]) writeRunningRecord(dir, each);
     Deno.chmodSync(`${dir}/${closed.session_id}.json`, 0);
-    const { records, unopened } = readRunningDirectory(dir);
-    assert.deepEqual([records, unopened], [[open], [`${closed.session_id}.json`]]);
+    assert.deepEqual(taken(dir), [open]);
+    assert.deepEqual(peekRunningDirectory(dir).unopened, [`${closed.session_id}.json`]);
     Deno.chmodSync(`${dir}/${closed.session_id}.json`, 0o600);
-    assert.deepEqual(readRunningDirectory(dir).records, [closed, open]);
+    assert.deepEqual(newestFirst(taken(dir)), [closed, open]);
   }),
 });
 
@@ -163,7 +174,7 @@ Deno.test(
   "a directory that can't be held is E-RUN-028",
   inTempDir((home) => {
     Deno.writeTextFileSync(`${home}/running`, "");
-    assert.throws(() => readRunningDirectory(`${home}/running`), { code: "E-RUN-028" });
+    assert.throws(() => openRunningDirectory(`${home}/running`), { code: "E-RUN-028" });
     assert.throws(() => writeRunningRecord(`${home}/running`, record()), { name: "MurError" });
   }),
 );

@@ -4,7 +4,7 @@
  * @module
  */
 import type { CliContext } from "./context.ts";
-import { doorOf, doorProblem, readRunningSessions, type RunningSession } from "./running_session.ts";
+import { doorOf, doorProblems, readRunningSessions, type RunningSession, type SessionDoor } from "./running_session.ts";
 import { sessionTree } from "./session_tree.ts";
 
 /** Flags of `mur ps`. */
@@ -23,7 +23,7 @@ const COLUMNS = [["SESSION", 36], ["CAPSULE", 24], ["STATUS", 12], ["DETACHED", 
 
 /** Runs the command. @throws {MurError} `E-RUN-028`. */
 export async function ps(context: CliContext, flags: PsFlags = {}, now: number = Date.now()): Promise<number> {
-  const { sessions, pruned } = readRunningSessions(context, { pruneOlder: true });
+  const { sessions, pruned } = await readRunningSessions(context, { pruneOlder: true });
   const listed = await askDoors(sessions, context);
   const notes = [
     ...pruned.map(({ id, reason }) => `pruned: ${id} — ${reason}`),
@@ -57,16 +57,20 @@ function table(listed: readonly ListedSession[], now: number): string {
 }
 
 /** Asks every door at once; whatever has not answered when the bound is over is unreachable. */
-function askDoors(sessions: readonly RunningSession[], context: CliContext): Promise<ListedSession[]> {
+async function askDoors(sessions: readonly RunningSession[], context: CliContext): Promise<ListedSession[]> {
   const deadline = performance.now() + context.bounds.listedDoors;
-  return Promise.all(sessions.map(async (session) => {
-    const { id, record, unverified } = session;
-    if (unverified !== null) return { ...session, problem: unverified };
-    if (record.url === null) return { ...session, problem: null };
+  const asked: SessionDoor[] = [];
+  const problems = new Map<string, string | null>();
+  for (const { id, record, unverified } of sessions) {
+    problems.set(id, unverified);
+    if (unverified !== null || record.url === null) continue;
     const door = doorOf(record, context);
-    if (door === null) return { ...session, problem: `'${record.url}' is no address of a door` };
-    return { ...session, problem: await doorProblem(id, door, context, deadline) };
-  }));
+    if (door === null) problems.set(id, `'${record.url}' is no address of a door`);
+    else asked.push({ id, door });
+  }
+  const answers = await doorProblems(asked, deadline);
+  for (const [index, { id }] of asked.entries()) problems.set(id, answers[index]!);
+  return sessions.map((session) => ({ ...session, problem: problems.get(session.id)! }));
 }
 
 /** `HH:MM:SS`, from a day on with the days before it; `-` for a time nobody can read. */

@@ -118,7 +118,7 @@ Deno.test("a record whose process is gone is removed with its control token, and
     assert.match(context.out(), new RegExp(`^${unknown.session_id} .* unreachable `, "m"));
   }));
 
-Deno.test("many records take one look at all processes and come to the same", () =>
+Deno.test("of many records those of dead processes are removed, too", () =>
   withHome(async (home) => {
     const child = new Deno.Command("sleep", { args: ["60"] }).spawn();
     try {
@@ -209,6 +209,73 @@ Deno.test("slow doors are asked together: the bound is for all of them", () =>
     assert.equal(context.out().match(/ unreachable /g)?.length, 20);
     assert.match(context.out(), new RegExp(`^${quick.sessionId} .* running `, "m"));
     assert.match(context.err(), /did not answer in time/);
+  }));
+
+Deno.test("many doors are asked, and told, as few are", () =>
+  withHome(async (many) => {
+    await using open = scriptedDoor();
+    await using authenticated = scriptedDoor({ token: "mdt1.secret" });
+    await using refusing = scriptedDoor({ token: "mdt1.secret" });
+    await using nameless = scriptedDoor({ card: () => Response.json({ name: "demo" }) });
+    await using broken = scriptedDoor({ card: () => new Response("<html>", { status: 502 }) });
+    await using rubbish = scriptedDoor({ card: () => new Response("no JSON") });
+    const records = [
+      open.record(many.running),
+      authenticated.record(many.running),
+      refusing.record(many.running, { door_token: "mdt1.wrong" }),
+      nameless.record(many.running),
+      broken.record(many.running),
+      rubbish.record(many.running),
+      many.record({ url: open.url }),
+      many.record({ url: authenticated.url, door_token: "mdt1.secret" }),
+      many.record({ url: "localhost:1" }),
+      many.record({ url: "[::1]:1" }),
+      many.record({ url: "no-such-name.invalid:80" }),
+      many.record({ url: "nonsense" }),
+      many.record({ url: null }),
+      many.record({ url: open.url, process_start: "" }),
+    ];
+    const few = new Map<string, [string, string | null]>();
+    for (const record of records) {
+      await withHome(async (home) => {
+        writeRunningRecord(home.running, record);
+        const [{ session_id, status, reason }] = JSON.parse((await home.ps({ json: true })).out()).sessions;
+        few.set(session_id, [status, reason]);
+      });
+    }
+    // Doors that answer for another session, with or without records of dead processes between them.
+    for (let count = 0; count < 40; count++) many.record({ url: open.url });
+    for (let count = 0; count < 40; count++) many.record({ pid: 2 ** 22 + count, process_start: "1" });
+    const { sessions, pruned } = JSON.parse((await many.ps({ json: true })).out());
+    assert.deepEqual([sessions.length, pruned.length], [records.length + 40, 40]);
+    const found = new Map<string, [string, string | null]>(
+      sessions.map((each: { session_id: string; status: string; reason: string | null }) =>
+        [each.session_id, [each.status, each.reason]] as const
+      ),
+    );
+    for (const { session_id } of records) assert.deepEqual(found.get(session_id), few.get(session_id));
+    assert.deepEqual(new Set([...few.values()].map(([status]) => status)), new Set(["running", "unreachable"]));
+    const ids = sessions.map(({ session_id }: { session_id: string }) => session_id);
+    assert.deepEqual(ids, ids.toSorted().reverse());
+    const text = await many.ps();
+    for (const shown of [text.out(), text.err()]) assert.ok(!shown.includes("mdt1"));
+  }));
+
+Deno.test("many slow doors share the bound", () =>
+  withHome(async (home) => {
+    const never = Promise.withResolvers<Response>();
+    await using slow = scriptedDoor({ card: () => never.promise });
+    await using quick = scriptedDoor();
+    quick.record(home.running);
+    for (let count = 0; count < 80; count++) home.record({ url: slow.url });
+    const before = performance.now();
+    const context = await home.ps({}, { listedDoors: 300 });
+    const took = performance.now() - before;
+    never.resolve(new Response());
+    assert.ok(took >= 290 && took < 2_000, `${took} ms`);
+    assert.equal(context.out().match(/ unreachable /g)?.length, 80);
+    assert.match(context.out(), new RegExp(`^${quick.sessionId} .* running `, "m"));
+    assert.equal(context.err().match(/ did not answer in time/g)?.length, 80);
   }));
 
 Deno.test("a directory nobody can read is E-RUN-028, from the program too", () =>

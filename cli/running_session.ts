@@ -4,21 +4,31 @@
  *
  * @module
  */
+import {
+  DoorClient,
+  doorTrouble,
+  doorWords,
+  EXTENDED_CARD,
+  MAX_CARD,
+  parseHostAndPort,
+  type RpcAnswer,
+} from "../base/door_client.ts";
 import { MurError } from "../base/errors.ts";
 import type { JsonValue } from "../base/json_value.ts";
 import { isJsonObject } from "../base/json_value.ts";
-import { heldPids } from "../base/process_identity.ts";
+import type { KernelRecords } from "../base/kernel_records.ts";
+import { type ExchangeOutcome, exchangeOutcome, type PlainRequest } from "../base/plain_http.ts";
 import {
-  type OlderRunningRecord,
+  openRunningDirectory,
   readRecordProcess,
-  readRunningDirectory,
   removeRunningRecord,
+  type RunningListing,
   type RunningRecord,
+  takeRecords,
 } from "../base/running_record.ts";
 import { CARD_EXTENSION } from "../runtime/door/card_extension.ts";
 import { ambiguousText, matchAddress, ordinalText } from "../runtime/trace/session_address.ts";
 import type { CliContext } from "./context.ts";
-import { DoorClient, doorTrouble, doorWords, parseHostAndPort } from "../base/door_client.ts";
 import { rpcError } from "./door_error.ts";
 
 /** A record whose process may be alive. */
@@ -42,8 +52,11 @@ export interface RunningSessions {
   readonly pruned: readonly PrunedSession[];
 }
 
-/** From so many records on all processes are listed once. */
-const MANY = 32;
+/**
+ * From so many on records are read, and doors asked, by the kernel's own calls: with fewer all is done before those are
+ * loaded. Other systems than Linux have other calls.
+ */
+const MANY = Deno.build.os === "linux" ? 32 : Infinity;
 
 /**
  * Reads the records, removes those whose process is gone.
@@ -51,35 +64,42 @@ const MANY = 32;
  * @param pruneOlder Remove dead records of older builds too, as `mur ps` alone does (spec cli 4.2).
  * @throws {MurError} `E-RUN-028`.
  */
-export function readRunningSessions(
+export async function readRunningSessions(
   context: Pick<CliContext, "absoluteHome">,
   { pruneOlder = false }: { readonly pruneOlder?: boolean } = {},
-): RunningSessions {
-  const directory = context.absoluteHome().running;
-  const { records, older, controlTokens } = readRunningDirectory(directory);
-  const held = records.length > MANY ? heldPids() : null;
+): Promise<RunningSessions> {
+  const listing = openRunningDirectory(context.absoluteHome().running);
+  if (listing.names.length <= MANY) return sessionsOf(listing, pruneOlder);
+  const [{ libc }, { KernelRecords }] = await Promise.all([
+    import("../base/libc.ts"),
+    import("../base/kernel_records.ts"),
+  ]);
+  using kernel = new KernelRecords(libc(), listing.dir);
+  return sessionsOf(listing, pruneOlder, kernel);
+}
+
+/** Ids begin with the time. */
+function newestFirst({ id: a }: { readonly id: string }, { id: b }: { readonly id: string }): number {
+  return a < b ? 1 : a > b ? -1 : 0;
+}
+
+function sessionsOf(listing: RunningListing, pruneOlder: boolean, kernel?: KernelRecords): RunningSessions {
   const sessions: RunningSession[] = [];
   const pruned: PrunedSession[] = [];
-  const prune = (record: RunningRecord | OlderRunningRecord, reason: string) => {
-    removeRunningRecord(directory, record.session_id, { controlToken: controlTokens.has(record.session_id) });
-    pruned.push({ id: record.session_id, reason });
-  };
-  for (const record of records) {
-    const reading = readRecordProcess(record, held);
-    if (reading.state === "gone") prune(record, reading.reason);
-    else {
-      sessions.push({
-        id: record.session_id,
-        record,
-        unverified: reading.state === "unverified" ? reading.reason : null,
-      });
+  const found = takeRecords(listing, kernel?.readTexts);
+  const stats = kernel?.readStats(found.map(({ record }) => record.pid));
+  for (const [index, { kind, record }] of found.entries()) {
+    if (kind === "older" && !pruneOlder) continue;
+    const id = record.session_id;
+    const reading = readRecordProcess(record, stats === undefined ? undefined : () => stats[index]!);
+    if (reading.state === "gone") {
+      removeRunningRecord(listing.dir, id, { controlToken: listing.controlTokens.has(id) });
+      pruned.push({ id, reason: reading.reason });
+    } else if (kind === "record") {
+      sessions.push({ id, record, unverified: reading.state === "unverified" ? reading.reason : null });
     }
   }
-  for (const record of pruneOlder ? older : []) {
-    const reading = readRecordProcess(record, held);
-    if (reading.state === "gone") prune(record, reading.reason);
-  }
-  return { sessions, pruned };
+  return { sessions: sessions.sort(newestFirst), pruned: pruned.sort(newestFirst) };
 }
 
 /**
@@ -120,8 +140,11 @@ export function resolveRunningSession(address: string, { sessions, pruned }: Run
 }
 
 /** Reads the records and resolves an address among them. @throws {MurError} `E-RUN-022`, `E-RUN-028`. */
-export function findRunningSession(address: string, context: Pick<CliContext, "absoluteHome">): RunningSession {
-  return resolveRunningSession(address, readRunningSessions(context));
+export async function findRunningSession(
+  address: string,
+  context: Pick<CliContext, "absoluteHome">,
+): Promise<RunningSession> {
+  return resolveRunningSession(address, await readRunningSessions(context));
 }
 
 /** A client of the door a record names, holding its token; `null` for a script capsule or an address nobody can read. */
@@ -149,30 +172,50 @@ export function sessionOfCard(card: JsonValue): string | null {
 /**
  * Layer 3: whether the door answers for that session. An authenticated door is asked for its extended card.
  *
- * @param deadline When it has to be over, on the clock of `performance.now()`.
  * @returns Why it does not, or `null` when it does.
  */
-export async function doorProblem(
-  sessionId: string,
-  door: DoorClient,
-  context: Pick<CliContext, "bounds">,
-  deadline?: number,
-): Promise<string | null> {
-  let card: JsonValue;
+export async function doorProblem(sessionId: string, door: DoorClient): Promise<string | null> {
+  return cardProblem(sessionId, door, await exchangeOutcome(door.cardRequest(), MAX_CARD));
+}
+
+/** A session and its door. */
+export interface SessionDoor {
+  readonly id: string;
+  readonly door: DoorClient;
+}
+
+/**
+ * {@linkcode doorProblem} of several at once, in their order.
+ *
+ * @param deadline When it has to be over, on the clock of `performance.now()`.
+ */
+export async function doorProblems(
+  doors: readonly SessionDoor[],
+  deadline: number,
+): Promise<readonly (string | null)[]> {
+  const outcomes = await exchangeAll(doors.map(({ door }) => door.cardRequest(deadline)));
+  return doors.map(({ id, door }, index) => cardProblem(id, door, outcomes[index]!));
+}
+
+async function exchangeAll(requests: readonly PlainRequest[]): Promise<readonly ExchangeOutcome[]> {
+  if (requests.length <= MANY) return await Promise.all(requests.map((each) => exchangeOutcome(each, MAX_CARD)));
+  const [{ libc }, { exchangeConcurrently }] = await Promise.all([
+    import("../base/libc.ts"),
+    import("../base/concurrent_exchanges.ts"),
+  ]);
+  return await exchangeConcurrently(libc(), requests, MAX_CARD);
+}
+
+/** What a door says of itself, as far as it does not answer for that session. */
+function cardProblem(sessionId: string, door: DoorClient, outcome: ExchangeOutcome): string | null {
+  let answer: RpcAnswer;
   try {
-    if (door.address.token === null) card = await door.card(deadline);
-    else {
-      const answer = await door.call("GetExtendedAgentCard", {}, {
-        silenceMs: context.bounds.doorCard,
-        ...(deadline === undefined ? {} : { deadline }),
-      });
-      if (!answer.ok) return rpcError(answer.failure, `GetExtendedAgentCard at ${door.shown}`).message;
-      card = answer.result;
-    }
+    answer = door.readCard(outcome);
   } catch (error) {
     return doorTrouble(error);
   }
-  const named = sessionOfCard(card);
+  if (!answer.ok) return rpcError(answer.failure, `${EXTENDED_CARD} at ${door.shown}`).message;
+  const named = sessionOfCard(answer.result);
   if (named === null) return `the agent card from ${door.shown} names no session`;
   return named === sessionId ? null : `the capsule at ${door.shown} answers for session ${named}`;
 }
@@ -193,7 +236,7 @@ export async function findServingSession(
   address: string,
   context: Pick<CliContext, "absoluteHome" | "bounds">,
 ): Promise<ServingSession> {
-  const { id, record, unverified } = findRunningSession(address, context);
+  const { id, record, unverified } = await findRunningSession(address, context);
   const refused = (reason: string) =>
     new MurError(
       "E-RUN-023",
@@ -205,7 +248,7 @@ export async function findServingSession(
   if (door === null) {
     throw refused(record.url === null ? "a script capsule has no door" : "its record names no address of a door");
   }
-  const problem = await doorProblem(id, door, context);
+  const problem = await doorProblem(id, door);
   if (problem !== null) throw refused(problem);
   return { id, record, door };
 }

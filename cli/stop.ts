@@ -34,7 +34,7 @@ export async function stop(context: CliContext, flags: StopFlags, address: strin
       hint: "stop its members one by one; mur ps lists them",
     });
   }
-  const { id, record, unverified } = findRunningSession(address, context);
+  const { id, record, unverified } = await findRunningSession(address, context);
   if (unverified !== null) throw notEnded(id, unverified);
   const trace = `${record.records_dir}/trace.jsonl`;
   const before = await fileSize(trace);
@@ -69,7 +69,7 @@ async function askToStop(id: string, record: RunningRecord, context: CliContext)
   const unknown = (reason: string): Asked => ({ canceled: [], residue: { unknown: reason } });
   const door = doorOf(record, context);
   if (door === null) return unknown(record.url === null ? "a script capsule has no door" : "its record names no door");
-  const problem = await doorProblem(id, door, context);
+  const problem = await doorProblem(id, door);
   if (problem !== null) return unknown(problem);
   try {
     const answer = await door.call("murmur.StopSession", {}, { silenceMs: context.bounds.doorCard });

@@ -8,8 +8,8 @@ import type { CliContext } from "./context.ts";
 import { findRunningSession } from "./running_session.ts";
 
 /** Runs the command. @throws {MurError} `E-RUN-022`, `E-RUN-028`, `E-IO-003`. */
-export function token(context: CliContext, address: string, credential?: string): Promise<number> {
-  const { id, record } = findRunningSession(address, context);
+export async function token(context: CliContext, address: string, credential?: string): Promise<number> {
+  const { id, record } = await findRunningSession(address, context);
   if (record.door_token === undefined) {
     throw new MurError("E-IO-003", `the door of ${id} is public and has no tokens`, {
       hint: "network.authentication in murmur.yaml gives a door tokens",
@@ -19,7 +19,7 @@ export function token(context: CliContext, address: string, credential?: string)
   for (const [name, value] of Object.entries(record.credentials ?? {})) tokens.push([name, value]);
   if (credential === undefined) {
     for (const [name, value] of tokens) context.stdout.line(`${name} ${value}`);
-    return Promise.resolve(0);
+    return 0;
   }
   const found = tokens.find(([name]) => name === credential);
   if (found === undefined) {
@@ -28,5 +28,5 @@ export function token(context: CliContext, address: string, credential?: string)
     });
   }
   context.stdout.line(found[1]);
-  return Promise.resolve(0);
+  return 0;
 }

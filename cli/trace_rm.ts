@@ -51,7 +51,7 @@ export async function traceRm(
       { hint: `mur trace rm --workdir ${folder} ${foreign.id} removes them first` },
     );
   }
-  const running = new Set(readRunningSessions(context).sessions.map(({ id }) => id));
+  const running = new Set((await readRunningSessions(context)).sessions.map(({ id }) => id));
   for (const { id } of chosen.values()) {
     // A launch that is staging, or could not write its record, has no running record.
     if (!running.has(id) && !scratchIsHeld(home.sessions, id)) continue;
