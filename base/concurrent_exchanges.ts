@@ -4,9 +4,6 @@
  *
  * What is sent, how answers are read, how long they are waited for and how failures are told is that of `plain_http.ts`.
  *
- * What is to be done next is told by the kernel's events and by `SO_ERROR`, never by an error number alone: whatever the
- * runtime does between a call and the look at its error number may change that.
- *
  * @module
  */
 import { descriptorLimit } from "./descriptor_limit.ts";
@@ -33,8 +30,14 @@ export type ExchangeRequest = Omit<PlainRequest, "signal">;
 /** Bytes read at once. */
 const READ_SIZE = 65_536;
 
+/** Reads of one connection before another one is looked at. */
+const MAX_READS = 16;
+
 /** Events that are taken at once. */
 const MAX_EVENTS = 256;
+
+/** What the kernel answers while there is no room for one more connection. */
+const NO_ROOM: ReadonlySet<number> = new Set([ERRNO.EMFILE, ERRNO.ENFILE, ERRNO.ENOBUFS, ERRNO.ENOMEM]);
 
 /** One request, and the connection it goes over. */
 interface Exchange {
@@ -157,7 +160,7 @@ class Exchanges implements Disposable {
       const address = exchange.addresses[0]!;
       const fd = this.#c.tcpSocket(ADDRESS_FAMILY[address.version]);
       // One that ends makes room; when there is none, it is told.
-      if (fd < 0 && this.#open.size > 0) return;
+      if (NO_ROOM.has(-fd) && this.#open.size > 0) return;
       this.#waiting.pop();
       // A second address gets what is left of the time.
       if (exchange.refusal === null) exchange.patience.awaitConnection(exchange.request.connectMs);
@@ -170,8 +173,7 @@ class Exchanges implements Disposable {
       this.#open.set(fd, exchange);
       exchange.connecting = this.#c.connect(fd, socketAddress(address, exchange.request.port));
       this.#nearest = Math.min(this.#nearest, exchange.patience.until);
-      const watched = this.#c.epollControl(this.#epoll, EPOLL_CTL.ADD, fd, EPOLL.IN | EPOLL.OUT | EPOLL.ET);
-      if (watched < 0) this.#unconnected(exchange, -watched);
+      this.#watch(exchange, EPOLL_CTL.ADD);
     }
   }
 
@@ -183,7 +185,7 @@ class Exchanges implements Disposable {
     const hasFailed = (events & EPOLL.ERR) !== 0;
     const errno = hasFailed ? this.#c.socketError(exchange.fd) : 0;
     if (!exchange.isConnected) {
-      // One that was never begun is hung up without an error.
+      // One that was never under way is hung up without an error.
       if ((events & (EPOLL.ERR | EPOLL.HUP)) !== 0) {
         return this.#unconnected(exchange, errno > 0 ? errno : -exchange.connecting);
       }
@@ -202,9 +204,9 @@ class Exchanges implements Disposable {
 
   #receive(exchange: Exchange, hasFailed: boolean, errno: number): void {
     const reader = exchange.reader ??= new ResponseReader(exchange.where);
-    let count: number;
-    do {
-      count = this.#c.read(exchange.fd, this.#room);
+    // The kernel tells again of what comes later, and of nothing that is here now, an end included.
+    for (let reads = 0; reads < MAX_READS; reads++) {
+      const count = this.#c.read(exchange.fd, this.#room);
       if (count > 0) reader.push(this.#room.slice(0, count));
       if (count === 0) reader.end();
       try {
@@ -214,10 +216,18 @@ class Exchanges implements Disposable {
       } catch (error) {
         return this.#settle(exchange, httpError(error));
       }
-      // The kernel tells again of what comes later, and of nothing that is here now, its end included.
-    } while (count > 0);
-    if (!hasFailed) return this.#awaitBytes(exchange);
-    this.#settle(exchange, readFailure(systemError(this.#c, errno > 0 ? errno : -count), exchange.where));
+      if (count > 0) continue;
+      if (!hasFailed) return this.#awaitBytes(exchange);
+      return this.#settle(exchange, readFailure(systemError(this.#c, errno > 0 ? errno : -count), exchange.where));
+    }
+    this.#awaitBytes(exchange);
+    // Watched anew, it is told of what is still here.
+    this.#watch(exchange, EPOLL_CTL.MOD);
+  }
+
+  #watch(exchange: Exchange, operation: number): void {
+    const result = this.#c.epollControl(this.#epoll, operation, exchange.fd, EPOLL.IN | EPOLL.OUT | EPOLL.ET);
+    if (result < 0) this.#settle(exchange, connectFailure(systemError(this.#c, -result), exchange.where));
   }
 
   #awaitBytes(exchange: Exchange): void {

@@ -171,26 +171,40 @@ Deno.test("each keeps its own bounds, and all of them the last one", async () =>
       ]);
     });
   });
-  // Neither one that drips nor one that floods is waited for longer.
-  const dripping = async (conn: Deno.TcpConn) => {
-    await readHead(conn);
-    await writeAll(conn, "HTTP/1.1 200 OK\r\n\r\n");
-    for (;;) {
-      await writeAll(conn, "y");
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  };
-  const flooding = async (conn: Deno.TcpConn) => {
-    await readHead(conn);
-    for (;;) await writeAll(conn, "HTTP/1.1 103 Early\r\nlink: x\r\n\r\n".repeat(1_000));
-  };
-  for (const play of [dripping, flooding]) {
-    await withPeer(play, async (port) => {
+});
+
+Deno.test("neither a door that drips nor one that floods is waited for longer", async () => {
+  // In a process of its own: it goes on while its answers are read.
+  const program = (play: string) => `
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    console.log(listener.addr.port);
+    const bytes = new TextEncoder().encode("HTTP/1.1 103 Early\\r\\nlink: x\\r\\n\\r\\n".repeat(2_000));
+    for await (const conn of listener) {
+      try {
+        await conn.read(new Uint8Array(9_000));
+        for (;;) { ${play} }
+      } catch { /* It was given up. */ }
+    }`;
+  const plays = [
+    "await conn.write(bytes);",
+    "await conn.write(bytes.subarray(0, 3)); await new Promise((resolve) => setTimeout(resolve, 10));",
+  ];
+  for (const play of plays) {
+    const child = new Deno.Command(Deno.execPath(), { args: ["eval", program(play)], stdout: "piped" }).spawn();
+    try {
+      const reader = child.stdout.getReader();
+      const port = Number(new TextDecoder().decode((await reader.read()).value));
+      reader.releaseLock();
       const begun = performance.now();
       const request = get(port, { silenceMs: 1_000, deadline: begun + 300 });
-      assert.equal(kindOf(await exchanged(request, { alike: false })), "connection-timeout");
+      const outcome = await exchanged(request, { alike: false });
       assert.ok(performance.now() - begun < 1_500);
-    });
+      assert.deepEqual(told(outcome), ["connection-timeout", `127.0.0.1:${port} did not answer in time`]);
+    } finally {
+      child.kill("SIGKILL");
+      await child.stdout.cancel();
+      await child.status;
+    }
   }
 });
 
