@@ -20,8 +20,7 @@ interface Served extends AsyncDisposable {
 }
 
 /** A server of this process, closed at the end of its test. */
-function served(handler: HttpHandler, options: Partial<HttpServerOptions> = {}): Served {
-  const c = libc();
+function served(handler: HttpHandler, options: Partial<HttpServerOptions> = {}, c = libc()): Served {
   const listener = listenOnLoopback(c, 0);
   assert.ok(typeof listener !== "number");
   const server = serveHttp(c, listener, { handler, requestMs: 10_000, maxConnections: 512, ...options });
@@ -410,6 +409,65 @@ Deno.test("requests that came together share a moment; what was sent behind one 
   for (const each of many) each.close();
   assert.equal(moments.length, 31);
   assert.ok(new Set(moments).size < 31, `${moments}`);
+});
+
+/** The calls of this process, which count the connections that are accepted and not closed. */
+function counting() {
+  const calls = libc();
+  const open = new Set<number>();
+  let inARow = 0;
+  const counts = { open, most: 0, accepted: 0, mostInARow: 0 };
+  const accept = (listener: number): number => {
+    const fd = calls.accept(listener);
+    inARow = fd < 0 ? 0 : inARow + 1;
+    if (fd < 0) return fd;
+    counts.accepted++;
+    counts.mostInARow = Math.max(counts.mostInARow, inARow);
+    counts.most = Math.max(counts.most, open.add(fd).size);
+    return fd;
+  };
+  const close = (fd: number): number => {
+    open.delete(fd);
+    return calls.close(fd);
+  };
+  const c = new Proxy(calls, {
+    get(target, name) {
+      if (name === "accept") return accept;
+      if (name === "close") return close;
+      const value = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { c, counts };
+}
+
+Deno.test("at no moment are there more connections than may be, besides the one for which another is ended", async () => {
+  const maxConnections = 8;
+  const { c, counts } = counting();
+  const { waiting, handler } = heldBack();
+  await using at = served(handler, { maxConnections }, c);
+  const open: Deno.TcpConn[] = [];
+  try {
+    // Some say nothing, some half of it; some are refused and still listened to, some wait for their answer.
+    for (const text of ["", "GET /no", "no request\r\n\r\n", get("/later"), get("/now")]) {
+      const come = await Promise.all(Array.from({ length: 100 }, () => connect(at.port)));
+      open.push(...come);
+      await Promise.all(come.map((connection) => send(connection, text).catch(() => {})));
+      // Accepted behind all of them.
+      using last = await connect(at.port);
+      await send(last, get("/now", "connection: close\r\n"));
+      assert.equal((await answers(last, 1)).length, 1);
+    }
+    assert.ok(waiting.length > 0, "some wait for their answer");
+    assert.equal(counts.accepted, 5 * 101);
+    assert.ok(counts.mostInARow > maxConnections, `${counts.mostInARow} came at once`);
+    assert.equal(counts.most, maxConnections + 1);
+    assert.equal(counts.open.size, maxConnections - 1);
+  } finally {
+    for (const connection of open) connection.close();
+  }
+  for (const { resolve } of waiting) resolve(OK);
+  await until("all of them are closed", () => counts.open.size === 0);
 });
 
 /** A server in a process that may have so many descriptors. */
