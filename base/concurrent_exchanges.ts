@@ -31,7 +31,13 @@ export type ExchangeRequest = Omit<PlainRequest, "signal">;
 const READ_SIZE = 65_536;
 
 /** Reads of one connection before another one is looked at. */
-const MAX_READS = 16;
+const MAX_READS = 4;
+
+/** How long all are looked at without a look at anything else of this program, in milliseconds. */
+const MAX_TURN_MS = 4;
+
+/** Descriptors that are left to Deno and to whatever else is under way; of the others half is taken. */
+const SPARE_DESCRIPTORS = 40;
 
 /** Events that are taken at once. */
 const MAX_EVENTS = 256;
@@ -53,6 +59,8 @@ interface Exchange {
   /** What `connect` answered. */
   connecting: number;
   isConnected: boolean;
+  /** Why nothing more can be sent, as an error number; 0 while there is no reason. */
+  broken: number;
   /** What is still to be sent. */
   rest: Uint8Array<ArrayBuffer>;
   reader: ResponseReader | null;
@@ -86,8 +94,7 @@ class Exchanges implements Disposable {
   #waiting: Exchange[] = [];
   /** Those with a connection, by its descriptor. */
   readonly #open = new Map<number, Exchange>();
-  /** Whoever asks has other things to open meanwhile. */
-  readonly #mostOpen = Math.ceil(descriptorLimit() / 2);
+  readonly #mostOpen = Math.max(1, Math.floor((descriptorLimit() - SPARE_DESCRIPTORS) / 2));
   /** None of them is over earlier than that, on the clock of `performance.now()`. */
   #nearest = Infinity;
   readonly #room = new Uint8Array(READ_SIZE);
@@ -115,14 +122,16 @@ class Exchanges implements Disposable {
       if (found === null) this.outcomes[place] = exchangeOutcome(request, this.#maxBytes);
       else this.#add(place, request, found);
     }
+    let turnEnds = performance.now() + MAX_TURN_MS;
     for (;;) {
       this.#connect();
       if (this.#open.size === 0) return;
-      // What follows closely on what came needs no other thread.
-      let count = this.#c.epollWait(this.#epoll, this.#events, 0);
+      // What follows closely on what came needs no other thread, as long as nothing else is kept waiting for it.
+      let count = performance.now() < turnEnds ? this.#c.epollWait(this.#epoll, this.#events, 0) : 0;
       if (count === 0) {
         const patience = Math.max(0, Math.ceil(this.#nearest - performance.now()));
         count = await this.#c.epollWaitElsewhere(this.#epoll, this.#events, patience);
+        turnEnds = performance.now() + MAX_TURN_MS;
       }
       for (let index = 0; index < count; index++) this.#tell(index * EPOLL_RECORD_BYTES);
       this.#expire();
@@ -148,6 +157,7 @@ class Exchanges implements Disposable {
       fd: -1,
       connecting: 0,
       isConnected: false,
+      broken: 0,
       rest,
       reader: null,
     });
@@ -182,33 +192,39 @@ class Exchanges implements Disposable {
     const exchange = this.#open.get(this.#view.getInt32(at + EPOLL_DATA_AT, true));
     if (exchange === undefined) return;
     const events = this.#view.getUint32(at, true);
-    const hasFailed = (events & EPOLL.ERR) !== 0;
-    const errno = hasFailed ? this.#c.socketError(exchange.fd) : 0;
     if (!exchange.isConnected) {
-      // One that was never under way is hung up without an error.
       if ((events & (EPOLL.ERR | EPOLL.HUP)) !== 0) {
+        const errno = this.#c.socketError(exchange.fd);
+        // One that was never under way is hung up without an error.
         return this.#unconnected(exchange, errno > 0 ? errno : -exchange.connecting);
       }
       exchange.isConnected = true;
       this.#awaitBytes(exchange);
     }
     if (exchange.rest.length > 0 && (events & EPOLL.OUT) !== 0) this.#send(exchange);
-    if ((events & ~EPOLL.OUT) !== 0) this.#receive(exchange, hasFailed, errno);
+    if ((events & ~EPOLL.OUT) !== 0) this.#receive(exchange);
   }
 
-  /** Sends what the kernel takes. Reading tells what became of a connection that takes nothing. */
+  /** Sends what the kernel takes. A refusal may come before all was taken, and is read then. */
   #send(exchange: Exchange): void {
     const count = this.#c.write(exchange.fd, exchange.rest);
     if (count > 0) exchange.rest = exchange.rest.subarray(count);
+    // The kernel tells an error once, to whoever asks first, and from then on that nothing more is taken.
+    else if (count !== -ERRNO.EAGAIN && count !== -ERRNO.EPIPE) exchange.broken = -count;
   }
 
-  #receive(exchange: Exchange, hasFailed: boolean, errno: number): void {
+  #receive(exchange: Exchange): void {
     const reader = exchange.reader ??= new ResponseReader(exchange.where);
+    const { deadline = Infinity } = exchange.request;
     // The kernel tells again of what comes later, and of nothing that is here now, an end included.
-    for (let reads = 0; reads < MAX_READS; reads++) {
+    for (let reads = 0; reads < MAX_READS && performance.now() < deadline; reads++) {
       const count = this.#c.read(exchange.fd, this.#room);
+      if (count === -ERRNO.EAGAIN) return this.#awaitBytes(exchange);
+      const errno = count < 0 ? -count : count === 0 ? exchange.broken : 0;
+      if (errno > 0) return this.#settle(exchange, readFailure(systemError(this.#c, errno), exchange.where));
+      // The room is used again.
       if (count > 0) reader.push(this.#room.slice(0, count));
-      if (count === 0) reader.end();
+      else reader.end();
       try {
         const head = reader.head();
         const text = head === null ? null : reader.text(this.#maxBytes);
@@ -216,9 +232,6 @@ class Exchanges implements Disposable {
       } catch (error) {
         return this.#settle(exchange, httpError(error));
       }
-      if (count > 0) continue;
-      if (!hasFailed) return this.#awaitBytes(exchange);
-      return this.#settle(exchange, readFailure(systemError(this.#c, errno > 0 ? errno : -count), exchange.where));
     }
     this.#awaitBytes(exchange);
     // Watched anew, it is told of what is still here.

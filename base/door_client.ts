@@ -73,7 +73,7 @@ export const RPC_CODE = { methodNotFound: -32601, taskNotFound: -32001, notCance
 
 /** Largest answer that is read, in bytes: a response of 64 MiB, escaped. */
 const MAX_ANSWER = 256 << 20;
-/** Largest agent card that is read, in bytes. */
+/** Largest agent card that is read, in bytes, the extended one too. */
 export const MAX_CARD = 1 << 20;
 /** Most of a door's own words that is shown, in characters. */
 const MAX_SHOWN = 300;

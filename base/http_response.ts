@@ -13,7 +13,7 @@ export interface ResponseHead {
   readonly headers: ReadonlyMap<string, string>;
 }
 
-/** Largest head of an answer, in bytes. */
+/** Largest head of an answer, and largest trailers, in bytes. */
 const MAX_HEAD = 65_536;
 /** Longest line between two chunks, in bytes. */
 const MAX_CHUNK_LINE = 4_096;
@@ -63,6 +63,8 @@ export class ResponseReader {
   #head: ResponseHead | null = null;
   /** Bytes of the body, or of its chunk, that are still to come. */
   #left = 0;
+  /** Characters of trailers that came. */
+  #trailers = 0;
   /** Of the body, not taken yet. */
   #pieces: Uint8Array[] = [];
   #size = 0;
@@ -200,12 +202,11 @@ export class ResponseReader {
 
   #readHead(): boolean {
     const end = headEnd(this.#held);
-    if (end < 0) {
-      if (this.#held.length > MAX_HEAD) {
-        this.#fail("response-headers-too-large", `the answer of ${this.#where} has an endless head`);
-      }
+    if ((end < 0 ? this.#held.length : end) > MAX_HEAD) {
+      this.#fail("response-headers-too-large", `the answer of ${this.#where} has an endless head`);
       return false;
     }
+    if (end < 0) return false;
     const head = parseResponseHead(decoder.decode(this.#take(end)));
     if (head === null) {
       this.#fail("protocol", `${this.#where} does not speak HTTP`);
@@ -250,17 +251,19 @@ export class ResponseReader {
   /** The next line without its ending; `null` while it is to come. */
   #line(): string | null {
     const end = this.#held.indexOf(0x0a);
-    if (end >= 0) return decoder.decode(this.#take(end + 1)).replace(/\r?\n$/, "");
-    if (this.#held.length > MAX_CHUNK_LINE) {
+    if ((end < 0 ? this.#held.length : end) > MAX_CHUNK_LINE) {
       this.#fail("protocol", `${this.#where} sent an endless line between two chunks`);
+      return null;
     }
-    return null;
+    return end < 0 ? null : decoder.decode(this.#take(end + 1)).replace(/\r?\n$/, "");
   }
 
   #readLine(line: string, stage: "chunk-size" | "chunk-end" | "trailers"): void {
     if (stage === "trailers") {
       // They say nothing a door's client asks for.
       if (line === "") this.#stage = "whole";
+      this.#trailers += line.length;
+      if (this.#trailers > MAX_HEAD) this.#fail("protocol", `the answer of ${this.#where} has endless trailers`);
       return;
     }
     if (stage === "chunk-end") {

@@ -2,7 +2,8 @@
  * Running-capsule records, `~/.murmur/running/<session id>.json`: how a running session is found on this machine (spec
  * cli 4.1, 4.2). They hold door tokens, so file and directory are the owner's alone; no agent reaches them.
  *
- * Reading them is all that `mur ps` does before its first line, so this takes nothing but Deno's own file access.
+ * Reading them is all that `mur ps` does before its first line, so this takes nothing but Deno's own file access; whoever
+ * has many of them hands in a faster reader (`kernel_records.ts`).
  * `write_running_record.ts` writes them.
  *
  * @module

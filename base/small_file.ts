@@ -22,7 +22,8 @@ export class SmallFileReader implements Disposable {
   readonly #path = new Uint8Array(MAX_PATH);
   #room = new Uint8Array(BATCH + FIRST_ROOM);
   readonly #encoder = new TextEncoder();
-  readonly #decoder = new TextDecoder();
+  /** What a file begins with is part of it, as for Deno. */
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
   /**
    * @param dir Absolute path. It is looked up once: its files are found below it, wherever it is moved. When it cannot be

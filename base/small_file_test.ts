@@ -83,3 +83,13 @@ Deno.test("no descriptor stays open, and a process that has few left reads all t
   );
   await Deno.remove(dir, { recursive: true });
 });
+
+Deno.test("a byte order mark is part of a file, as it is for Deno", async () => {
+  const dir = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${dir}/marked`, "\ufeff{}");
+  using reader = new SmallFileReader(libc(), dir, 1_000);
+  const read = reader.readAll(["marked", "marked"]);
+  assert.deepEqual(read, Array(2).fill(await Deno.readTextFile(`${dir}/marked`)));
+  assert.equal((read[0] as string).length, 3);
+  await Deno.remove(dir, { recursive: true });
+});

@@ -41,6 +41,12 @@ export const BROKEN_ANSWERS: readonly { readonly bytes: string; readonly kind: H
   { bytes: "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", kind: "protocol" },
   { bytes: "SSH-2.0-OpenSSH\r\n\r\n", kind: "protocol" },
   { bytes: `HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}`, kind: "response-headers-too-large" },
+  { bytes: `HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}\r\n\r\n`, kind: "response-headers-too-large" },
+  { bytes: `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3;${"y".repeat(5_000)}\r\nabc`, kind: "protocol" },
+  {
+    bytes: `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n${"a\r\n".repeat(70_000)}\r\n`,
+    kind: "protocol",
+  },
   { bytes: `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;${"y".repeat(40_000)}`, kind: "protocol" },
   { bytes: "HTTP/1.1 200 OK\r\ncontent-length: 101\r\n\r\n", kind: "body-size" },
   { bytes: `HTTP/1.1 200 OK\r\n\r\n${"y".repeat(101)}`, kind: "body-size" },
